@@ -10,7 +10,9 @@ use std::task::{Context, Poll, Waker};
 
 use super::reply::{self, AskState, Reply, Slot, Told, wake_or_drop};
 use crate::error::{AskDetail, AskError};
+use crate::instant;
 use crate::lock::OneshotEnd;
+use crate::runtime::deadlock::Listing;
 use crate::runtime::{Done, context};
 use crate::sync::Process;
 
@@ -35,7 +37,9 @@ use crate::sync::Process;
 /// });
 /// ```
 pub fn reply<T>() -> (Reply<T>, Answer<T>) {
-    let (theirs, ours) = OneshotEnd::pair(AskState::new(None));
+    // In a simulation the outcome may take effect later, which is noted as for a listed ask.
+    let listing = instant::is_simulated().then(|| Listing::alone(None));
+    let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
     (Reply::new(theirs), Answer::new(ours, Process::current()))
 }
 

@@ -26,7 +26,7 @@ pub use recv::Recv;
 use super::address::Address;
 use super::children::Child;
 use super::core::{At, Held};
-use super::deferred::{await_message, is_pending, settle, settle_elsewhere};
+use super::deferred::{await_message, settle_elsewhere};
 use super::lead::Way;
 use super::own_sources::Sources;
 use super::reader::Reader;
@@ -162,7 +162,7 @@ impl<M> Context<M> {
     /// worker.
     pub fn try_recv(&mut self) -> Option<M> {
         if self.core.header.is_traced() {
-            settle();
+            context::settle();
         }
         if self.core.at().is_terminated() {
             self.give_up();
@@ -392,9 +392,9 @@ impl<M> Context<M> {
         // In a simulation the earlier actions of a turn take effect before the turn sees newer
         // messages. A poll in the actor's own task ends the turn for that; a single look settles
         // them at once.
-        let mut is_over = self.core.header.is_traced() && is_pending();
+        let mut is_over = self.core.header.is_traced() && context::has_effects();
         if is_over && !self.core.at().is_own(waker) {
-            settle();
+            context::settle();
             is_over = false;
         }
         if is_over || run::is_spent(context::is_alone) {

@@ -81,13 +81,6 @@ pub(super) fn await_message() {
     let _ = context::simulated(|engine, _| engine.awaits_message());
 }
 
-/// Applies the pending effects of this thread, if it runs a split turn.
-#[cold]
-#[inline(never)]
-pub(super) fn settle() {
-    let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::Own));
-}
-
 /// Applies the pending effects of this thread, unless it runs this actor. The actor's own effects
 /// are applied when another turn looks at the actor.
 #[cold]
@@ -104,11 +97,14 @@ fn settle_all() {
     let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::All));
 }
 
-/// Returns whether this thread has pending effects.
-#[cold]
-#[inline(never)]
-pub(super) fn is_pending() -> bool {
-    context::simulated(|engine, _| engine.has_own()) == Some(true)
+/// Calls `act` after the pending effects of this thread, as another effect of its turn.
+pub(super) fn after_effects(act: impl FnOnce() + Send + 'static) {
+    if !context::has_effects() {
+        return act();
+    }
+    let _ = context::simulated(|engine, runtime| {
+        engine.defer(runtime, Deferred::Act(Box::new(act)));
+    });
 }
 
 impl<M> At<'_, M> {
@@ -202,12 +198,12 @@ impl<M> At<'_, M> {
     #[cold]
     #[inline(never)]
     pub(super) fn leaves_later(self) -> bool {
-        if !is_pending() {
+        if !context::has_effects() {
             return false;
         }
         // SAFETY: (CELL-2) a reference is held; the address is given away.
         let leave = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Leave) };
-        let _ = context::simulated(|engine, runtime| engine.defer(runtime, Deferred::Leave(leave)));
+        let _ = context::simulated(|engine, runtime| engine.defer(runtime, Deferred::Act(leave)));
         true
     }
 

@@ -14,6 +14,7 @@ use super::core::Held;
 use super::lead::{ActorView, Lead, MappedActor, MessageMap, PlaceBehindMap, Way};
 use crate::error::End;
 use crate::mailbox::{PlaceInLine, Refused};
+use crate::runtime::context;
 use crate::sync::Process;
 use crate::task::{MessageEvent, MessageInfo};
 
@@ -87,6 +88,7 @@ impl<M: Send + 'static> MappedActor for Held<M> {
 
     fn leave_line(&self, wait: PlaceBehindMap) {
         if let Some(place) = wait.and_then(|mut wait| place_in(&mut wait).take()) {
+            context::settle();
             self.at().trace(|| MessageEvent::GivenUp(place.key()));
             self.at().pass_on(self.mailbox.leave_line(place));
             self.at().pass_undelivered();

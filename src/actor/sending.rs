@@ -14,7 +14,7 @@ use super::lead::{Lead, PlaceBehindMap};
 use crate::error::SendError;
 use crate::mailbox::PlaceInLine;
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
-use crate::runtime::list_wait;
+use crate::runtime::{context, list_wait};
 use crate::task::MessageEvent;
 
 /// The future of [`Address::send`](crate::Address::send).
@@ -128,6 +128,7 @@ impl<M> Drop for SendFuture<'_, M> {
         match self.lead {
             Lead::Actor(core) => {
                 if let Some(place) = self.place.take() {
+                    context::settle();
                     let key = place.key();
                     let given_up = core.mailbox.give_up(place);
                     core.trace(|| match given_up {

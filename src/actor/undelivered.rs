@@ -7,6 +7,7 @@ use super::core::{At, Core};
 use crate::contain::Panic;
 use crate::error::{AskCause, AskDetail, End, FaultyPart};
 use crate::mailbox::{Batch, Termination};
+use crate::runtime::context;
 use crate::task::{loss, run};
 
 impl<M> Core<M> {
@@ -95,6 +96,7 @@ impl<M> At<'_, M> {
 
     /// Gives up a reserved place.
     pub(super) fn give_up_place(self) {
+        context::settle();
         self.pass_on(self.mailbox.give_up_place());
         self.pass_undelivered();
     }

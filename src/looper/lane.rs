@@ -16,6 +16,7 @@ use super::job::{Job, Ran};
 use super::monitor::Monitor;
 use super::table::{Next, Table};
 use crate::contain::contain;
+use crate::runtime::context;
 use crate::sync::mutant;
 
 pub(super) struct Lane {
@@ -25,6 +26,9 @@ pub(super) struct Lane {
     has_waited: bool,
     /// The number of tasks in a turn.
     batch: usize,
+    /// The last task of a simulated turn that was split. Its end is noted in the next turn, which
+    /// comes after its effects.
+    done: Option<Done>,
 }
 
 /// A task that was run and has not been reported to the table.
@@ -52,6 +56,7 @@ impl Lane {
             has_waited: true,
             // In a simulation each task is a step of its own.
             batch: if is_simulated { 1 } else { BATCH },
+            done: None,
         }
     }
 
@@ -101,7 +106,7 @@ impl Future for Lane {
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let mut done: Option<Done> = None;
+        let mut done = this.done.take();
         for _ in 0..this.batch {
             match this.step(done.take(), false, cx.waker()) {
                 Some(Next::Run(key, job)) => done = Some(run(Some(key), job)),
@@ -110,7 +115,10 @@ impl Future for Lane {
                 Some(Next::End) | None => return Poll::Ready(()),
             }
         }
-        this.step(done, true, cx.waker());
+        match context::has_effects() {
+            true => this.done = done,
+            false => drop(this.step(done, true, cx.waker())),
+        }
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -119,6 +127,9 @@ impl Future for Lane {
 /// Lets other lanes go on if the runtime drops this one.
 impl Drop for Lane {
     fn drop(&mut self) {
+        if let Some(done) = self.done.take() {
+            self.step(Some(done), true, Waker::noop());
+        }
         let number = self.number;
         self.monitor
             .change(|table, effects| table.lost_lane(number, effects));

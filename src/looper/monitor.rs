@@ -14,9 +14,9 @@ use super::seat::Seat;
 use super::table::{Limits, Table};
 use crate::error::{Deadlock, Fault, UnhandledFault};
 use crate::instant::Instant;
-use crate::runtime::{Inner, WaitSource};
+use crate::runtime::{Inner, WaitSource, context};
 use crate::sync::global::{AtomicU64, Ordering};
-use crate::sync::{CachePadded, Mutex};
+use crate::sync::{CachePadded, Mutex, MutexGuard};
 use crate::task::Executor;
 use crate::waiters::Waiters;
 
@@ -59,9 +59,17 @@ impl Monitor {
         hub.downcast().expect("every hub is a monitor")
     }
 
+    /// Locks the table. Earlier effects of a simulated turn come first.
+    #[inline]
+    fn table(&self) -> MutexGuard<'_, Table> {
+        context::settle();
+        self.table.lock()
+    }
+
     /// Takes a task without a deadline. Returns whether its looper accepts it.
     #[inline]
     pub(super) fn post(&self, seat: &Seat, job: Arc<Job>) -> bool {
+        context::settle();
         let posted = self.inbox.post(seat, job);
         if posted == Some(true) {
             self.change(|_, _| ());
@@ -82,7 +90,7 @@ impl Monitor {
         change: impl FnOnce(&mut Table, &mut Effects) -> T,
     ) -> T {
         let mut effects = Effects::default();
-        let mut table = self.table.lock();
+        let mut table = self.table();
         if self.inbox.top() > 0 || !matches!(shut, Shut::Nothing) {
             self.take_posts(&mut table, shut, &mut effects);
         }
@@ -102,7 +110,7 @@ impl Monitor {
         then: impl FnOnce(),
     ) -> T {
         let mut effects = Effects::default();
-        let mut table = self.table.lock();
+        let mut table = self.table();
         if table.needs_posts(self.inbox.top()) {
             self.take_posts(&mut table, Shut::Nothing, &mut effects);
         }

@@ -13,6 +13,7 @@ use super::error::TaskError;
 use super::identity::Key;
 use super::job::{Job, Outcome};
 use crate::error::Deadlock;
+use crate::runtime::context;
 
 /// The result of a task that was posted, as a future.
 ///
@@ -73,6 +74,7 @@ impl<R> Posted<R> {
 
     /// Returns whether the task has ended, in whichever way.
     pub fn is_finished(&self) -> bool {
+        context::settle();
         self.is_over || self.job.body.is_shown()
     }
 
@@ -131,6 +133,7 @@ impl<R> Future for Posted<R> {
             !this.is_over,
             "a result was polled after it had been returned"
         );
+        context::settle();
         let polled = match this.job.body.poll_outcome(cx) {
             Poll::Pending => this.judge().map(|deadlock| {
                 this.job.body.abandon(&this.job.origin);

@@ -23,8 +23,8 @@ use super::worker::Worker;
 use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
-use crate::runtime::{Inner, print_fault};
-use crate::sync::{Mutex, Process, mutant};
+use crate::runtime::{Inner, context, print_fault};
+use crate::sync::{Mutex, MutexGuard, Process, mutant};
 use crate::task::Executor;
 
 pub(super) struct Core<K> {
@@ -163,6 +163,13 @@ impl<K: Send + 'static> Core<K> {
         })
     }
 
+    /// Locks the state. Earlier effects of a simulated turn come first.
+    #[inline]
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        context::settle();
+        self.state.lock()
+    }
+
     /// Changes the state, then does what follows.
     ///
     /// # Panics
@@ -182,7 +189,7 @@ impl<K: Send + 'static> Core<K> {
             unwanted: None,
             employ: None,
         };
-        let mut state = self.state.lock();
+        let mut state = self.state();
         let result = change(&mut state, &mut after);
         state.settle(&self.limits, &mut after);
         drop(state);
@@ -204,7 +211,7 @@ impl<K: Send + 'static> Core<K> {
     /// after which time the workers are to be judged again.
     #[cold]
     pub(super) fn start_failed(&self) -> Option<Duration> {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         if state.comes() {
             state.alive -= 1;
             state.created -= 1;
@@ -217,7 +224,7 @@ impl<K: Send + 'static> Core<K> {
     /// Returns after which time it is to be tried again.
     #[cold]
     pub(super) fn start_delayed(&self) -> Option<Duration> {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         if state.absent == 0 {
             return None;
         }
@@ -265,7 +272,7 @@ impl<K: Send + 'static> Core<K> {
     #[track_caller]
     pub(super) fn status(&self) -> Status {
         self.process.check();
-        let state = self.state.lock();
+        let state = self.state();
         Status {
             waiting: state.board.len(),
             running: state.running.len(),
@@ -282,7 +289,7 @@ impl<K: Send + 'static> Core<K> {
 
     /// Returns whether no worker is left.
     pub(super) fn is_still(&self) -> bool {
-        self.state.lock().alive == 0
+        self.state().alive == 0
     }
 }
 

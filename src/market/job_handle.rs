@@ -10,6 +10,7 @@ use super::board::Ticket;
 use super::cell::Outcome;
 use super::error::JobError;
 use crate::contain::Panic;
+use crate::runtime::context;
 use crate::sync::LEFT_BEHIND;
 
 /// A market as the handles of its jobs know it.
@@ -68,6 +69,7 @@ impl<T> JobHandle<T> {
     pub fn is_finished(&self) -> bool {
         // In a child of `fork` a lock may stay locked.
         assert!(self.hub.is_here(), "{LEFT_BEHIND}");
+        context::settle();
         self.is_over || self.job.is_over()
     }
 }
@@ -81,6 +83,7 @@ impl<T> Future for JobHandle<T> {
             "a result was polled after it had been returned"
         );
         assert!(self.hub.is_here(), "{LEFT_BEHIND}");
+        context::settle();
         let polled = self.job.poll(cx);
         self.is_over = polled.is_ready();
         polled

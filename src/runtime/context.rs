@@ -18,9 +18,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::engine::Engine;
+use super::engine::{Done, Engine};
 use super::host::HostContext;
 use super::inner::Inner;
+use crate::instant;
 use crate::scheduler::{self, WorkerLocal};
 use crate::sync::{InChildren, mutant};
 use crate::task::{self, TaskKey};
@@ -238,6 +239,26 @@ pub(crate) fn simulated<R>(f: impl FnOnce(&dyn Engine, &Inner) -> R) -> Option<R
         let runtime = context?.runtime;
         runtime.is_simulated().then(|| f(runtime.engine(), runtime))
     })
+}
+
+/// Applies the pending effects of this thread's turn. A turn calls this before it looks at, or
+/// changes, a state of greenroom that other tasks can see. Only a simulation has such effects.
+#[inline]
+pub(crate) fn settle() {
+    if instant::is_simulated() {
+        settle_own();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn settle_own() {
+    let _ = simulated(|engine, runtime| engine.settle(runtime, Done::Own));
+}
+
+/// Returns whether this thread's turn has pending effects. Only a simulation has such effects.
+pub(crate) fn has_effects() -> bool {
+    instant::is_simulated() && simulated(|engine, _| engine.has_own()) == Some(true)
 }
 
 /// Returns whether this thread is a worker whose queues and the injector are empty.

@@ -199,8 +199,8 @@ pub(crate) enum Deferred {
     Message(TaskInfo, MessageInfo, Delivery),
     /// The close of an actor's mailbox.
     Close(u64, Delivery),
-    /// The drop of an address.
-    Leave(Delivery),
+    /// Anything else that other tasks can see.
+    Act(Delivery),
     /// The wake-up for a reply. The reply is in its slot and has the number that
     /// [`next_effect`](Engine::next_effect) returned.
     Answer(Option<Waker>),

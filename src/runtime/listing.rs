@@ -43,7 +43,7 @@ fn list_at(
     let traced = asker.as_ref().filter(|_| options.tracer.is_some());
     let traced = traced.map(TaskInfo::id);
     if !options.detect_deadlocks {
-        return traced.map(Listing::alone);
+        return traced.is_some().then(|| Listing::alone(traced));
     }
     let is_timed = has_time_out && may_be_cut(context);
     let from = match (asker, context.role.get()) {

@@ -140,14 +140,12 @@ impl Runtime {
 
 impl Inner {
     fn stats(&self) -> Stats {
+        let mut actors = Vec::new();
+        self.describe_actors(|status| actors.push(status));
         let (injector, own, mut elsewhere) = self.scheduler.lens();
-        // The statistics include everything that was done before this call.
-        self.engine().settle(self, Done::All);
         elsewhere += self.engine().len();
         let counters = self.scheduler.counters.iter().zip(&own);
         let workers = counters.map(|(counters, &queued)| counters.stats(queued));
-        let mut actors = Vec::new();
-        self.describe_actors(|status| actors.push(status));
         Stats {
             workers: workers.collect(),
             queued: injector + own.iter().sum::<usize>() + elsewhere,
@@ -189,7 +187,9 @@ impl Inner {
         Some(spawned.place)
     }
 
+    /// Describes each live actor, after everything that was done before this call.
     fn describe_actors(&self, mut each: impl FnMut(ActorStatus)) {
+        self.engine().settle(self, Done::All);
         let mut describe = |task: TaskInfo, look: Look| {
             let busy = || self.busy.of(task.id()).unwrap_or_default();
             each(ActorStatus {

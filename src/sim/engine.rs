@@ -31,6 +31,7 @@ mod state;
 mod step;
 mod trace;
 mod waits;
+mod watch;
 
 pub(super) use plan::Plan;
 pub use problem::Problem;

@@ -15,7 +15,8 @@ use crate::actor::{Permit, Reply};
 use crate::contain::{attempt, contain};
 use crate::error::{AskError, TellError};
 use crate::instant::Instant;
-use crate::sync::Mutex;
+use crate::runtime::context;
+use crate::sync::{Mutex, MutexGuard};
 use crate::task::run;
 use crate::tracer::forwarding;
 
@@ -52,6 +53,13 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
         })
     }
 
+    /// Locks the state. Earlier effects of a simulated turn come first.
+    #[inline]
+    fn dispatch(&self) -> MutexGuard<'_, Dispatch<Q, R>> {
+        context::settle();
+        self.dispatch.lock()
+    }
+
     /// Takes a request.
     pub(super) fn submit(&self, question: Q, client: Reply<R>) {
         let affinity = self.options.affinity.as_ref();
@@ -77,12 +85,12 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
         change: impl FnOnce(&mut Dispatch<Q, R>, &mut Outbox<Q, R>) -> T,
     ) -> (T, Outbox<Q, R>) {
         let mut outbox = Outbox::new();
-        let result = change(&mut self.dispatch.lock(), &mut outbox);
+        let result = change(&mut self.dispatch(), &mut outbox);
         (result, outbox)
     }
 
     pub(super) fn look<T>(&self, look: impl FnOnce(&Dispatch<Q, R>) -> T) -> T {
-        look(&self.dispatch.lock())
+        look(&self.dispatch())
     }
 
     /// Returns why the spool stops. It does stop.
@@ -158,7 +166,7 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
             Ok(Err(TellError::Full((question, reply)))) => (question, reply, false),
         };
         let now = Instant::now();
-        let mut dispatch = self.dispatch.lock();
+        let mut dispatch = self.dispatch();
         dispatch.come_back(assignment, question, is_closed, now, outbox);
         drop(dispatch);
         // The assignment is not valid any more, so the reply has no effect.
@@ -189,7 +197,7 @@ impl<Q: Send + 'static, R: Send + 'static> Desk<Q, R> for Pool<Q, R> {
     /// one, or for its own.
     fn is_wanted(&self, assignment: &Assignment<Q, R>, waits: bool) -> bool {
         match waits {
-            true => self.dispatch.lock().is_wanted(assignment),
+            true => self.dispatch().is_wanted(assignment),
             false => {
                 let dispatch = self.dispatch.try_lock();
                 dispatch.is_none_or(|mut dispatch| dispatch.is_wanted(assignment))

@@ -4,7 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::actor::{Address, Bond, Order};
+use futures_util::FutureExt;
+
+use crate::actor::{Address, Bond, Handle, Join, Order};
+use crate::contain::contain;
+use crate::sync::Mutex;
 use crate::task::TaskInfo;
 
 /// A child without its message type.
@@ -20,6 +24,10 @@ pub(super) trait Member: Send + Sync {
 
     /// Waits until the child has ended, and returns its number.
     fn ended(&self, number: u64) -> Ended;
+
+    /// Joins a child that has ended. Otherwise the fault with which it has ended counts as not joined
+    /// when this is dropped.
+    fn hear(&self);
 
     /// Returns whether the child is killed after the grace period. A supervisor is not: its own
     /// children are.
@@ -38,12 +46,24 @@ pub(super) fn ended<M: Send + 'static>(address: &Address<M>, number: u64) -> End
 }
 
 /// An actor in a tree. The address keeps it open.
-pub(super) struct ActorMember<M> {
-    pub(super) address: Address<M>,
-    pub(super) bond: Arc<Bond>,
+pub(super) struct ActorMember<M, T> {
+    address: Address<M>,
+    bond: Arc<Bond>,
+    /// The right to its result, until it was heard.
+    join: Mutex<Option<Join<M, T>>>,
 }
 
-impl<M: Send + 'static> Member for ActorMember<M> {
+impl<M, T> ActorMember<M, T> {
+    pub(super) fn new(child: Handle<M, T>, bond: Arc<Bond>) -> Arc<Self> {
+        Arc::new(ActorMember {
+            address: child.address(),
+            bond,
+            join: Mutex::new(Some(child.join())),
+        })
+    }
+}
+
+impl<M: Send + 'static, T: Send> Member for ActorMember<M, T> {
     fn info(&self) -> TaskInfo {
         self.address.info()
     }
@@ -62,6 +82,11 @@ impl<M: Send + 'static> Member for ActorMember<M> {
 
     fn ended(&self, number: u64) -> Ended {
         ended(&self.address, number)
+    }
+
+    fn hear(&self) {
+        let join = self.join.lock().take();
+        contain(|| drop(join.and_then(Join::now_or_never)));
     }
 
     fn has_grace(&self) -> bool {

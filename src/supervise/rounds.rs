@@ -291,6 +291,7 @@ impl Supervising {
                 self.runs += 1;
                 self.tells_begun = true;
                 self.lost = None;
+                self.tree.hear();
                 self.failures.clear();
             }
             (Order::GiveUp, Mode::Down) => self.end_for_good(),

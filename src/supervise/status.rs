@@ -51,8 +51,10 @@ pub(super) struct Status {
     pub(super) state: ChildState,
     /// The end of its back-off, while it has one.
     pub(super) until: Option<Instant>,
-    pub(super) last_fault: Option<Arc<str>>,
+    last_fault: Option<Arc<str>>,
     has_begun: bool,
+    /// It has reported a failure, and has not begun since.
+    pub(super) has_failed: bool,
 }
 
 impl Status {
@@ -65,6 +67,7 @@ impl Status {
             until: None,
             last_fault: None,
             has_begun: false,
+            has_failed: false,
         }
     }
 
@@ -72,7 +75,13 @@ impl Status {
     pub(super) fn begin(&mut self, incarnation: u64) {
         self.incarnation = incarnation;
         self.restarts += u64::from(self.has_begun);
-        self.has_begun = true;
+        (self.has_begun, self.has_failed) = (true, false);
+    }
+
+    /// Notes that the incarnation has failed, with this text if it panicked.
+    pub(super) fn fail(&mut self, text: Option<&Arc<str>>) {
+        self.has_failed = true;
+        self.last_fault = text.cloned().or(self.last_fault.take());
     }
 
     pub(super) fn public(&self) -> ChildStatus {

@@ -208,8 +208,17 @@ impl Supervising {
     fn forget(&mut self, id: u64) {
         self.set_alarm(id, None);
         self.leave_round(id);
-        self.children.remove(&id);
-        self.tree.remove(id);
+        let has_failed = self.tree.remove(id);
+        let Some(child) = self.children.remove(&id).filter(|_| has_failed) else {
+            return;
+        };
+        let is_why = matches!(self.lost, Some((lost, _)) if lost == id);
+        if is_why || self.stopping == Some(Stop::GivenUp) {
+            self.tree.keep(child.member);
+        } else if child.phase != Phase::Over {
+            // It was to be restarted.
+            child.member.hear();
+        }
     }
 
     /// Takes a child out of the round, which does not wait for it any more.

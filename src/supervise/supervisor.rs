@@ -158,8 +158,7 @@ impl Supervisor {
         match child.supervised(bond.clone()).try_spawn_sent() {
             Ok(handle) => {
                 let address = handle.address();
-                let own = address.clone();
-                place.fill(Arc::new(ActorMember { address: own, bond }));
+                place.fill(ActorMember::new(handle, bond));
                 Ok(address)
             }
             Err(error) => {
@@ -273,7 +272,11 @@ impl Supervisor {
     /// Cancel safe: dropping the future has no effect.
     pub async fn join(&self) -> Result<(), Escalated> {
         self.address.ended().await;
-        self.tree.escalated().map_or(Ok(()), Err)
+        let Some(escalated) = self.tree.escalated() else {
+            return Ok(());
+        };
+        self.tree.hear();
+        Err(escalated)
     }
 }
 
@@ -296,6 +299,10 @@ impl Member for Supervisor {
 
     fn ended(&self, number: u64) -> Ended {
         ended(&self.address, number)
+    }
+
+    fn hear(&self) {
+        self.tree.hear();
     }
 
     fn has_grace(&self) -> bool {

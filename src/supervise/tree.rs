@@ -11,7 +11,8 @@ use super::error::Escalated;
 use super::member::Member;
 use super::status::{ChildStatus, Status};
 use crate::actor::{Order, Report};
-use crate::sync::Mutex;
+use crate::runtime::context;
+use crate::sync::{Mutex, MutexGuard};
 use crate::task::TaskInfo;
 
 /// One supervisor and its children.
@@ -38,6 +39,8 @@ struct Shared {
     is_stopping: bool,
     has_ended: bool,
     escalated: Option<Escalated>,
+    /// The children that have ended with faults for which the supervisor has given up.
+    unheard: Vec<Arc<dyn Member>>,
 }
 
 /// The supervisor above, and the number that the child has there.
@@ -111,12 +114,18 @@ impl Tree {
     pub(super) fn take_report(&self, child: u64, report: Report) {
         self.update(child, |status| match &report {
             Report::Begins(number) => status.begin(*number),
-            Report::Failed(Some(text), _) => status.last_fault = Some(text.clone()),
+            Report::Failed(text, _) => status.fail(text.as_ref()),
             _ => {}
         });
         if !matches!(report, Report::Begins(_)) {
             self.push(Event::Report(child, report));
         }
+    }
+
+    /// Locks what is shared. Earlier effects of a simulated turn come first.
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        context::settle();
+        self.shared.lock()
     }
 
     /// Adds an event, and wakes the supervisor.
@@ -126,7 +135,7 @@ impl Tree {
 
     /// Changes what is shared, and wakes the supervisor.
     fn change<R>(&self, change: impl FnOnce(&mut Shared) -> R) -> R {
-        let mut shared = self.shared.lock();
+        let mut shared = self.shared();
         let result = change(&mut shared);
         let waker = shared.waker.take();
         drop(shared);
@@ -139,7 +148,7 @@ impl Tree {
     /// Takes the next event. If there is none, the next one wakes `waker`.
     pub(super) fn pop(&self, waker: &Waker) -> Option<Event> {
         let mut waker = Some(waker.clone());
-        let mut shared = self.shared.lock();
+        let mut shared = self.shared();
         let event = shared.events.pop_front();
         if event.is_none() {
             std::mem::swap(&mut shared.waker, &mut waker);
@@ -152,7 +161,7 @@ impl Tree {
 
     /// Returns a place for a child that is about to be spawned, or `None` if the supervisor stops.
     pub(super) fn place(&self) -> Option<Place<'_>> {
-        let mut shared = self.shared.lock();
+        let mut shared = self.shared();
         if shared.is_stopping {
             return None;
         }
@@ -180,18 +189,18 @@ impl Tree {
 
     /// Returns whether no child is being spawned and no event is left, if children are refused.
     pub(super) fn is_quiet(&self) -> bool {
-        let shared = self.shared.lock();
+        let shared = self.shared();
         shared.starting == 0 && shared.events.is_empty()
     }
 
     /// Refuses further children.
     pub(super) fn refuse(&self) {
-        self.shared.lock().is_stopping = true;
+        self.shared().is_stopping = true;
     }
 
     /// Ends the tree, and returns the children that the supervisor did not take.
     pub(super) fn end(&self) -> Vec<Arc<dyn Member>> {
-        let mut shared = self.shared.lock();
+        let mut shared = self.shared();
         (shared.is_stopping, shared.has_ended) = (true, true);
         shared.children.clear();
         shared.numbers.clear();
@@ -208,34 +217,48 @@ impl Tree {
 
     /// Returns the number of the child with this id.
     pub(super) fn number_of(&self, id: u64) -> Option<u64> {
-        self.shared.lock().numbers.get(&id).copied()
+        self.shared().numbers.get(&id).copied()
     }
 
     pub(super) fn list(&self) -> Vec<ChildStatus> {
-        let shared = self.shared.lock();
+        let shared = self.shared();
         shared.children.values().map(Status::public).collect()
     }
 
     pub(super) fn update(&self, child: u64, change: impl FnOnce(&mut Status)) {
-        if let Some(status) = self.shared.lock().children.get_mut(&child) {
+        if let Some(status) = self.shared().children.get_mut(&child) {
             change(status);
         }
     }
 
-    pub(super) fn remove(&self, child: u64) {
-        let mut shared = self.shared.lock();
-        if let Some(status) = shared.children.remove(&child) {
-            shared.numbers.remove(&status.info.id());
-        }
+    /// Removes a child. Returns whether it has reported a failure, and has not begun since.
+    pub(super) fn remove(&self, child: u64) -> bool {
+        let mut shared = self.shared();
+        let Some(status) = shared.children.remove(&child) else {
+            return false;
+        };
+        shared.numbers.remove(&status.info.id());
+        status.has_failed
     }
 
     // -- the outcome ------------------------------------------------------------------------------
 
     pub(super) fn escalate(&self, why: Escalated) {
-        self.shared.lock().escalated = Some(why);
+        self.shared().escalated = Some(why);
+    }
+
+    /// Keeps a child whose fault is joined when the escalation is received.
+    pub(super) fn keep(&self, child: Arc<dyn Member>) {
+        self.shared().unheard.push(child);
+    }
+
+    /// Joins the children whose faults the escalation tells.
+    pub(super) fn hear(&self) {
+        let unheard = std::mem::take(&mut self.shared().unheard);
+        unheard.iter().for_each(|child| child.hear());
     }
 
     pub(super) fn escalated(&self) -> Option<Escalated> {
-        self.shared.lock().escalated.clone()
+        self.shared().escalated.clone()
     }
 }

@@ -13,6 +13,7 @@ mod schedules;
 mod threads;
 mod timing;
 mod turns;
+mod views;
 
 use std::future::Future;
 

@@ -4,6 +4,7 @@ mod bombs;
 mod ends;
 mod errors;
 mod example;
+mod joins;
 mod model;
 mod nested;
 mod orders;

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::actor::deferred::after_effects;
 use crate::mailbox::wake_foreign;
+use crate::runtime::context;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -53,24 +55,26 @@ pub(crate) struct Bond {
     order: AtomicU32,
     /// The waker of the actor, once it was polled.
     waker: Mutex<Option<Waker>>,
-    report: Box<dyn Fn(Report) + Send + Sync>,
+    report: Arc<dyn Fn(Report) + Send + Sync>,
 }
 
 // Its lock is not held while user code runs.
 impl RefUnwindSafe for Bond {}
 
 impl Bond {
-    /// Creates the bond of an actor that waits. `report` is called in the actor's turn.
+    /// Creates the bond of an actor that waits. `report` is called after the effects
+    /// of the actor's turn so far.
     pub(crate) fn new(report: impl Fn(Report) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Bond {
             order: AtomicU32::new(NONE),
             waker: Mutex::new(None),
-            report: Box::new(report),
+            report: Arc::new(report),
         })
     }
 
     /// Gives an order. It replaces the one before.
     pub(crate) fn give(&self, order: Order) {
+        context::settle();
         // Release pairs with the Acquire in `order`. The lock orders this with `register`: either
         // the actor sees the order, or its waker is here.
         self.order.store(order as u32, Ordering::Release);
@@ -128,6 +132,7 @@ impl Bond {
     }
 
     pub(super) fn report(&self, report: Report) {
-        (self.report)(report);
+        let tell = self.report.clone();
+        after_effects(move || tell(report));
     }
 }

@@ -11,6 +11,7 @@ use std::task::Waker;
 use futures_util::task::AtomicWaker;
 
 use crate::contain::contain;
+use crate::runtime::context;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// The state of a source, as its actor treats it.
@@ -50,6 +51,7 @@ impl Switch {
     }
 
     fn set(&self, standing: Standing) {
+        context::settle();
         // Release pairs with the Acquire in `look`.
         self.standing.store(standing as u32, Ordering::Release);
         contain(|| self.source.wake());

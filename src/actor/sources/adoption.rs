@@ -10,6 +10,7 @@ use crate::actor::family::Kinship;
 use crate::actor::handle::Handle;
 use crate::actor::source::Feed;
 use crate::error::Fault;
+use crate::runtime::context;
 use crate::task::TaskInfo;
 
 /// Children: actors that this actor owns.
@@ -94,6 +95,7 @@ impl<M: Send + 'static> Context<M> {
         C: Send + 'static,
         T: Send + 'static,
     {
+        context::settle();
         let parent = self.parts().0.info();
         let Some(kinship) = Kinship::new(parent.id(), child.id()) else {
             return Err(AdoptError { child, parent });

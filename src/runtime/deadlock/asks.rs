@@ -214,13 +214,13 @@ pub(crate) struct Listing(Arc<AskWait>);
 
 impl Listing {
     /// Creates the listing of an ask that is on no list, since no deadlock would end it.
-    pub(crate) fn alone(asker: u64) -> Self {
+    pub(crate) fn alone(asker: Option<u64>) -> Self {
         Listing(Arc::new(AskWait {
             state: SpinLock::new(Waited::Waiting(None)),
             list: Weak::new(),
             key: usize::MAX,
             activity: None,
-            asker: Some(asker),
+            asker,
             process: Process::current(),
             is_timed: false,
         }))

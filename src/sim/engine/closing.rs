@@ -8,6 +8,7 @@ use super::problem::Problem;
 use super::simulation::Simulation;
 use super::state::{Closing, State};
 use super::step::Step;
+use super::watch::Watching;
 use crate::contain::{contain, keep};
 use crate::instant;
 use crate::runtime::context::{Role, ThreadContext};
@@ -26,10 +27,12 @@ impl Simulation {
         }
         let mut state = self.state.lock();
         let outer = instant::simulate(Some(state.now));
-        if state.frames.is_empty() {
+        let is_outermost = state.frames.is_empty();
+        if is_outermost {
             state.last_step = state.step.saturating_add(self.plan.steps);
         }
         drop(state);
+        let _watching = is_outermost.then(|| Watching::begin(inner));
         self.run_until_closed(inner);
         instant::simulate(outer);
     }

@@ -40,8 +40,8 @@ pub(super) enum EffectKind {
     Message(Sent, Delivery),
     /// The mailbox of the actor with this id is closed.
     Close(u64, Delivery),
-    /// An address is dropped.
-    Leave(Delivery),
+    /// An address is dropped, or a report arrives.
+    Act(Delivery),
     Answer(Option<Waker>),
     Ready(Due, RunsOn),
     /// A frame is woken that waits, or is marked for another poll.

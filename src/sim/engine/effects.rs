@@ -66,11 +66,11 @@ impl Simulation {
         self.state.lock().defer(EffectKind::Close(actor, deliver));
     }
 
-    /// Defers the drop of an address. Only if [`has_own`](Simulation::has_own) holds.
-    pub(crate) fn defer_leave(&self, inner: &Inner, leave: Delivery) {
+    /// Defers what follows the pending effects. Only if [`has_own`](Simulation::has_own) holds.
+    pub(crate) fn defer_act(&self, inner: &Inner, act: Delivery) {
         // (SIM-5)
         inner.inc_activity();
-        self.state.lock().defer(EffectKind::Leave(leave));
+        self.state.lock().defer(EffectKind::Act(act));
     }
 
     /// Returns the number of the next effect of this thread's turn, if it is
@@ -208,7 +208,7 @@ impl Simulation {
                 state.arriving = Some(sent);
                 deliver
             }
-            EffectKind::Close(_, deliver) | EffectKind::Leave(deliver) => deliver,
+            EffectKind::Close(_, deliver) | EffectKind::Act(deliver) => deliver,
             EffectKind::Answer(None) => {
                 drop(state);
                 // (SIM-5) The effect was counted.

@@ -109,7 +109,7 @@ impl Engine for Simulation {
         match effect {
             Deferred::Message(to, info, deliver) => self.defer_message(runtime, to, info, deliver),
             Deferred::Close(actor, deliver) => self.defer_close(runtime, actor, deliver),
-            Deferred::Leave(deliver) => self.defer_leave(runtime, deliver),
+            Deferred::Act(act) => self.defer_act(runtime, act),
             Deferred::Answer(asker) => self.defer_answer(runtime, asker),
         }
     }

@@ -24,6 +24,7 @@ use super::simulation::Simulation;
 use super::state::State;
 use super::step::Step;
 use super::trace::What;
+use super::watch::Watching;
 use crate::contain::contain;
 use crate::instant::{self, Instant};
 use crate::runtime::context::{self, Role, ThreadContext};
@@ -44,6 +45,8 @@ struct Open<'a> {
     /// The task that ran before, and its turn.
     running: Who,
     turn: Option<Turn>,
+    /// The outermost call is watched.
+    _watching: Option<Watching>,
 }
 
 impl Simulation {
@@ -122,13 +125,14 @@ impl<'a> Open<'a> {
             inner.inc_activity();
         }
         let mut state = simulation.state.lock();
+        let is_outermost = state.frames.is_empty();
         let origin = state.origin().child();
         let (running, turn) = (state.running.clone(), state.turn.take());
         let is_late = state.failure.is_some();
-        if state.frames.is_empty() || is_late {
+        if is_outermost || is_late {
             state.last_step = state.step.saturating_add(simulation.plan.steps);
         }
-        let who = match state.frames.is_empty() {
+        let who = match is_outermost {
             true => Who::Other("main"),
             false => running.clone(),
         };
@@ -153,6 +157,7 @@ impl<'a> Open<'a> {
             outer,
             running,
             turn,
+            _watching: is_outermost.then(|| Watching::begin(inner)),
         }
     }
 

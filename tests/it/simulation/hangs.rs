@@ -1,11 +1,24 @@
 //! The report of a run that hangs: which task waits for what, and which one could end that.
 
 use std::future::pending;
+#[cfg(target_os = "linux")]
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+    sync::{Arc, Mutex},
+};
 
 use greenroom::policy::Simulated;
+#[cfg(target_os = "linux")]
+use greenroom::sim;
 use greenroom::{Address, Context, Reply, spawn};
 
 use super::{Friend, deaf, reads};
+#[cfg(target_os = "linux")]
+use crate::{
+    child::{command, is_for},
+    support::{WATCH, within},
+};
 
 /// Asserts that the failure text of each seed has these lines.
 #[track_caller]
@@ -132,4 +145,42 @@ fn a_trace_shows_messages_of_actors_that_allow_it() {
     crate::support::keep_bombs_quiet();
     tells(|| program(true), &["#1 Local(7) from main"]);
     tells(|| program(false), &["#1 Local from main"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+#[expect(
+    clippy::await_holding_lock,
+    reason = "this blocks the thread, which is reported"
+)]
+fn a_turn_that_blocks_its_thread_is_reported_with_seed_step_and_task() {
+    const TEST: &str =
+        "simulation::hangs::a_turn_that_blocks_its_thread_is_reported_with_seed_step_and_task";
+    if is_for(TEST) {
+        sim::run(7, async {
+            let shared = Arc::new(Mutex::new(()));
+            let other = shared.clone();
+            let blocks = |_cx: Context<()>| async move { drop(other.lock()) };
+            let blocks = spawn!(blocks, name = "the blocked one");
+            let _held = shared.lock();
+            blocks.join().await
+        })
+        .unwrap();
+        return;
+    }
+    within(WATCH, || {
+        let mut child = command(TEST).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines
+            .map_while(Result::ok)
+            .find(|line| line.contains("no step"));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let line = line.expect("the child waits until it is killed");
+        assert!(line.starts_with("greenroom: seed 7: no step"), "{line}");
+        assert!(
+            line.contains(": step 2 is the turn of the blocked one, "),
+            "{line}"
+        );
+    });
 }

@@ -2,6 +2,8 @@
 //! changes.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
@@ -11,7 +13,7 @@ use greenroom::{Address, AskDetail, AskError, Context, Reply, TellError, sim, sp
 use super::run_of;
 
 /// Many of these seeds split turns.
-const SEEDS: std::ops::Range<u64> = 0..400;
+const SEEDS: Range<u64> = 0..400;
 
 type Log = Arc<Mutex<Vec<u32>>>;
 
@@ -299,8 +301,17 @@ fn a_late_drop_of_a_reply_is_seen_after_the_effects_before_it() {
 /// Runs the program with every seed, and checks that its recording actor gets 1 before 2.
 #[track_caller]
 fn one_comes_first<F: Future<Output = ()>>(program: impl Fn(Address<u32>) -> F) {
-    let here = std::panic::Location::caller();
-    for seed in SEEDS {
+    one_comes_first_in(SEEDS, program);
+}
+
+/// Does so with these seeds.
+#[track_caller]
+pub(super) fn one_comes_first_in<F: Future<Output = ()>>(
+    seeds: Range<u64>,
+    program: impl Fn(Address<u32>) -> F,
+) {
+    let here = Location::caller();
+    for seed in seeds {
         let log = Log::default();
         let run = Simulated::new(seed).try_run(async {
             let one = spawn!(notes(_, log.clone()));

@@ -147,7 +147,8 @@
 //! # What is a failure
 //!
 //! - A panic: of the run's own future, of a task or actor that is not joined, or of a source of an
-//!   actor. A panic in a drop or in a waker is contained, as outside a simulation.
+//!   actor. A [`Supervisor`](crate::supervise::Supervisor) joins what it receives. A panic in a drop
+//!   or in a waker is contained, as outside a simulation.
 //! - A deadlock: nothing is ready and no timer is armed, but the run's own future is not done, or
 //!   an [`ask`](crate::Address::ask) or a [`send`](crate::Address::send) waits. The report names
 //!   the cycle if there is one. It also says which task or actor waits for the end of another,
@@ -178,7 +179,8 @@
 //!
 //! In a split turn, memory is ahead of messages: a write after a send may be visible before the
 //! message arrives. That includes atomics and the channels of other crates. A task that the turn
-//! wakes finds the message there. If another task polls for such a write, put an `await` before the
+//! wakes finds the message there, as does one that sees the turn in a state of greenroom, such as a
+//! status or a name. If another task polls for such a write, put an `await` before the
 //! write, or run with [`whole_turns`](Simulated::whole_turns).
 //!
 //! A turn that has sent something ends at its next `recv`, like a turn that has handled a
@@ -195,7 +197,8 @@
 //! - other threads, or files.
 //!
 //! No part of the program may block this thread to wait for another thread, or for a lock that a
-//! task holds across an `await`. Nor may it wait in another executor's `block_on`.
+//! task holds across an `await`. Nor may it wait in another executor's `block_on`. Such a turn never
+//! ends: after some seconds a line on stderr names its seed, its step and its task.
 
 mod engine;
 mod failure;

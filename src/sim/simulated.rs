@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 /// and in virtual time.
 ///
 /// Tasks, actors, timers, pinned threads, detached actors and jobs of [`unblock`](crate::unblock)
-/// behave as usual, but no thread is started. They run one at a time while that thread is in
+/// behave as usual, but on no threads of their own. They run one at a time while that thread is in
 /// [`block_on`](crate::Runtime::block_on), in `run_until_quiescent` or in the shutdown. Each turn
 /// takes a microsecond of virtual time, which everything in [`time`](crate::time) follows. When
 /// nothing is ready, the clock jumps to the next deadline. The functions of [`sim`](crate::sim) are

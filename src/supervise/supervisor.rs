@@ -26,6 +26,11 @@ use crate::task::TaskInfo;
 /// delay, and whether its intensity allows that. Then the supervisor counts the failure against its
 /// own intensity, and restarts the children that its [`Strategy`](super::Strategy) selects.
 ///
+/// A supervisor joins the faults that it receives, so they do not reach
+/// [`on_fault`](crate::Builder::on_fault). A fault for which the tree gives up does, when the last
+/// clone is dropped and no [`join`](Supervisor::join) has returned it. So does that of a child that
+/// ends with it during a stop.
+///
 /// If either intensity is used up, the supervisor *gives up*. At the top of a tree it stops all
 /// children, and [`join`](Supervisor::join) returns [`Escalated`]. Children that wait then are
 /// killed. Below another supervisor it waits with all its children, which keep their addresses.

@@ -8,7 +8,7 @@
 //! # Invariants
 //! - SIM-4: The effects of a turn happen in the order of its calls, and its task runs again only
 //!   after the last. Any other access that would reveal the progress of the turn makes them happen
-//!   first.
+//!   first. So do its own accesses to what other tasks can see.
 //! - SIM-5: Each deferred effect counts as activity (ACTIVITY-1), as ready runnables do (SIM-3).
 
 use std::task::Waker;

@@ -149,10 +149,6 @@ fn a_trace_shows_messages_of_actors_that_allow_it() {
 
 #[cfg(target_os = "linux")]
 #[test]
-#[expect(
-    clippy::await_holding_lock,
-    reason = "this blocks the thread, which is reported"
-)]
 fn a_turn_that_blocks_its_thread_is_reported_with_seed_step_and_task() {
     const TEST: &str =
         "simulation::hangs::a_turn_that_blocks_its_thread_is_reported_with_seed_step_and_task";

@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures::future::LocalBoxFuture;
 use greenroom::looper::Controller;
 use greenroom::market::{Job, Market};
+use greenroom::policy::Simulated;
 use greenroom::registry::{Group, Name};
 use greenroom::spool::Spool;
 use greenroom::supervise::{ChildState, Supervisor};
@@ -21,9 +22,10 @@ use greenroom::{Address, Context, Handle, Reply, Runtime, actor, reply, spawn, y
 
 use super::turns::one_comes_first_in;
 use crate::support::keep_bombs_quiet;
+use crate::support::matrix::Named;
 
-/// In each view, one of these seeds shows a change that overtakes an effect.
-const SEEDS: Range<u64> = 0..100;
+/// A fifth of these seeds split turns.
+const SEEDS: Range<u64> = 0..500;
 
 /// Looks whether the change can be seen.
 type Look = Box<dyn FnMut() -> bool>;
@@ -42,20 +44,46 @@ where
 }
 
 #[test]
-fn whatever_is_seen_of_a_turn_comes_after_its_earlier_effects() {
+fn whatever_is_seen_of_an_actor_comes_after_its_earlier_effects() {
+    all_in_order(actors());
+    all_in_order(permits());
+    all_in_order(answers());
+}
+
+#[test]
+fn whatever_is_seen_of_a_supervisor_comes_after_the_earlier_effects() {
     keep_bombs_quiet();
-    let views = [
-        actors(),
-        supervisors(),
-        names(),
-        pools(),
-        markets(),
-        loopers(),
-        calls(),
-    ];
-    for (name, program) in views.into_iter().flatten() {
-        let _named = crate::support::matrix::Named(name.to_owned());
-        one_comes_first_in(SEEDS, |one| {
+    all_in_order(supervisors());
+    all_in_order(restarts());
+}
+
+#[test]
+fn whatever_is_seen_of_a_registry_comes_after_the_earlier_effects() {
+    all_in_order(names());
+}
+
+#[test]
+fn whatever_is_seen_of_a_spool_or_a_market_comes_after_the_earlier_effects() {
+    all_in_order(spools());
+    all_in_order(markets());
+}
+
+#[test]
+fn whatever_is_seen_of_a_looper_comes_after_the_earlier_effects() {
+    all_in_order(loopers());
+}
+
+#[test]
+fn whatever_is_seen_of_a_call_comes_after_its_earlier_effects() {
+    all_in_order(calls());
+}
+
+/// Checks that each view shows the change only after what its turn has told before.
+fn all_in_order(views: Vec<View>) {
+    let seeds: Vec<u64> = SEEDS.filter(|&seed| splits(seed)).collect();
+    for (name, program) in views {
+        let _named = Named(name.to_owned());
+        one_comes_first_in(&seeds, |one| {
             let program = program(one.clone());
             async move {
                 let mut is_seen = program.await;
@@ -66,6 +94,20 @@ fn whatever_is_seen_of_a_turn_comes_after_its_earlier_effects() {
             }
         });
     }
+}
+
+/// Returns whether turns are split with this seed: an effect is then a step of its own.
+fn splits(seed: u64) -> bool {
+    let tells = || async {
+        let sink = spawn!(idle(_));
+        for _ in 0..4 {
+            sink.tell(()).unwrap();
+            yield_now().await;
+        }
+    };
+    let [whole, split] = [Simulated::new(seed).whole_turns(), Simulated::new(seed)]
+        .map(|simulated| simulated.try_run(tells()).unwrap().steps);
+    split > whole
 }
 
 /// Tells 1 in a turn that then makes a change.
@@ -167,6 +209,11 @@ fn actors() -> Vec<View> {
                 is_seen
             })
         }),
+    ]
+}
+
+fn permits() -> Vec<View> {
+    vec![
         view("the room that a permit gives back", |one| async move {
             let small = spawn!(idle(_), capacity = 1);
             let permit = small.reserve().await.unwrap();
@@ -203,6 +250,11 @@ fn actors() -> Vec<View> {
                 first || second
             })
         }),
+    ]
+}
+
+fn answers() -> Vec<View> {
+    vec![
         view("is_wanted", |one| async move {
             let (reply, answer) = reply::<()>();
             tells_first(one, move || drop(answer));
@@ -246,9 +298,10 @@ fn supervisors() -> Vec<View> {
             async move { while cx.recv().await.is_some() {} }
         })
     };
-    let notes_its_begin = |has_begun: &Arc<AtomicBool>| {
-        let has_begun = has_begun.clone();
+    let tells_last = |one: &Address<u32>, has_begun: &Arc<AtomicBool>| {
+        let (one, has_begun) = (one.clone(), has_begun.clone());
         actor(move |cx| {
+            let _ = one.tell(2);
             has_begun.store(true, Ordering::Relaxed);
             idle(cx)
         })
@@ -270,8 +323,8 @@ fn supervisors() -> Vec<View> {
         }),
         view("the begin of the next child", move |one| async move {
             let (tree, has_begun) = (tree(), Arc::new(AtomicBool::new(false)));
-            tree.start(begins(one)).unwrap();
-            tree.start(notes_its_begin(&has_begun)).unwrap();
+            tree.start(begins(one.clone())).unwrap();
+            tree.start(tells_last(&one, &has_begun)).unwrap();
             look(move || {
                 let _tree = &tree;
                 has_begun.load(Ordering::Relaxed)
@@ -282,14 +335,20 @@ fn supervisors() -> Vec<View> {
             move |one| async move {
                 let (tree, has_begun) = (tree(), Arc::new(AtomicBool::new(false)));
                 let below = tree.supervisor(Supervisor::builder()).unwrap();
-                below.start(begins(one)).unwrap();
-                tree.start(notes_its_begin(&has_begun)).unwrap();
+                below.start(begins(one.clone())).unwrap();
+                tree.start(tells_last(&one, &has_begun)).unwrap();
                 look(move || {
                     let _kept = (&tree, &below);
                     has_begun.load(Ordering::Relaxed)
                 })
             },
         ),
+    ]
+}
+
+fn restarts() -> Vec<View> {
+    let tree = || Supervisor::builder().spawn().unwrap();
+    vec![
         view("the last fault of a child", move |one| async move {
             let tree = tree();
             let child = tree.start(actor(move |cx| fails(cx, one.clone()))).unwrap();
@@ -388,7 +447,7 @@ fn names() -> Vec<View> {
     ]
 }
 
-/// A spool with one worker, which tells 1 before each answer.
+/// Returns a spool with one worker, which tells 1 before each answer.
 fn spool(one: Address<u32>) -> Spool<(), ()> {
     async fn answers(mut cx: Context<((), Reply<()>)>, one: Address<u32>) {
         while let Some(((), reply)) = cx.recv().await {
@@ -400,7 +459,7 @@ fn spool(one: Address<u32>) -> Spool<(), ()> {
     Spool::builder(worker).object_count(1).spawn().unwrap()
 }
 
-fn pools() -> Vec<View> {
+fn spools() -> Vec<View> {
     let outside = || Spool::<(), ()>::external().spawn().unwrap();
     vec![
         view("an answer of a spool", |one| async move {
@@ -528,7 +587,7 @@ fn loopers() -> Vec<View> {
                 .with(lock.exclusive())
                 .post(move |()| one.tell(1).unwrap());
             let second = controller.looper().with(lock.exclusive()).post(|()| ());
-            let _ = first.unwrap();
+            drop(first.unwrap());
             is_done(async move {
                 second.unwrap().await.unwrap();
                 drop((looper, lock, controller));

@@ -1,5 +1,5 @@
-//! Who joins the fault of a child: its supervisor if it has received the fault, and then whoever
-//! receives the escalation.
+//! The joiner of a child's fault: its supervisor if it has received the fault, and then the caller
+//! that receives the escalation.
 
 use std::time::Duration;
 

@@ -25,9 +25,13 @@ pub(super) trait Member: Send + Sync {
     /// Waits until the child has ended, and returns its number.
     fn ended(&self, number: u64) -> Ended;
 
-    /// Joins a child that has ended. Otherwise the fault with which it has ended counts as not joined
-    /// when this is dropped.
+    /// Joins a child that has ended, or the actors for which a supervisor has given up. A fault that
+    /// is not joined is reported when the last pointer to its actor is dropped.
     fn hear(&self);
+
+    /// Returns the actors whose faults [`hear`](Member::hear) joins. None of them is a supervisor, so
+    /// no chain of these pointers is as long as a tree is deep.
+    fn unheard(self: Arc<Self>) -> Vec<Arc<dyn Member>>;
 
     /// Returns whether the child is killed after the grace period. A supervisor is not: its own
     /// children are.
@@ -63,7 +67,7 @@ impl<M, T> ActorMember<M, T> {
     }
 }
 
-impl<M: Send + 'static, T: Send> Member for ActorMember<M, T> {
+impl<M: Send + 'static, T: Send + 'static> Member for ActorMember<M, T> {
     fn info(&self) -> TaskInfo {
         self.address.info()
     }
@@ -87,6 +91,10 @@ impl<M: Send + 'static, T: Send> Member for ActorMember<M, T> {
     fn hear(&self) {
         let join = self.join.lock().take();
         contain(|| drop(join.and_then(Join::now_or_never)));
+    }
+
+    fn unheard(self: Arc<Self>) -> Vec<Arc<dyn Member>> {
+        vec![self]
     }
 
     fn has_grace(&self) -> bool {

@@ -310,6 +310,10 @@ impl Member for Supervisor {
         self.tree.hear();
     }
 
+    fn unheard(self: Arc<Self>) -> Vec<Arc<dyn Member>> {
+        self.tree.unheard()
+    }
+
     fn has_grace(&self) -> bool {
         false
     }

@@ -39,7 +39,7 @@ struct Shared {
     is_stopping: bool,
     has_ended: bool,
     escalated: Option<Escalated>,
-    /// The children that have ended with faults for which the supervisor has given up.
+    /// The actors that have ended with faults for which this supervisor, or one below, has given up.
     unheard: Vec<Arc<dyn Member>>,
 }
 
@@ -249,10 +249,15 @@ impl Tree {
 
     /// Keeps a child whose fault is joined when the escalation is received.
     pub(super) fn keep(&self, child: Arc<dyn Member>) {
-        self.shared().unheard.push(child);
+        let unheard = child.unheard();
+        self.shared().unheard.extend(unheard);
     }
 
-    /// Joins the children whose faults the escalation tells.
+    pub(super) fn unheard(&self) -> Vec<Arc<dyn Member>> {
+        self.shared().unheard.clone()
+    }
+
+    /// Joins the actors for whose faults this supervisor has given up.
     pub(super) fn hear(&self) {
         let unheard = std::mem::take(&mut self.shared().unheard);
         unheard.iter().for_each(|child| child.hear());

@@ -130,6 +130,7 @@ mod park;
 mod task;
 mod timers;
 mod waiters;
+mod waker;
 
 mod directory;
 mod scheduler;
@@ -209,8 +210,8 @@ pub use error::{
 pub use pinned::{Hosted, Pinned, Stage};
 pub use request::{concurrently, retry, sequentially};
 pub use runtime::{
-    ActorStatus, Builder, Driver, KeepAlive, LongTurn, Observer, Runtime, ShutdownReport, Stats,
-    Warning, run, spawn, unblock, yield_now,
+    ActorStatus, Builder, Continues, Driver, KeepAlive, LongTurn, Observer, Runtime,
+    ShutdownReport, Stats, Warning, WorkerPanic, run, spawn, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};

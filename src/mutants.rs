@@ -214,8 +214,13 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     (
         "a_displaced_worker_keeps_its_place",
-        "model_29_a_place",
+        "model_29_a_place_has",
         "a token is run once",
+    ),
+    (
+        "a_panic_leaves_the_search",
+        "model_29_a_place_whose_loop_panics",
+        DEADLOCK,
     ),
     (
         "a_place_is_lost_when_the_pool_is_over",

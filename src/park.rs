@@ -20,13 +20,13 @@ mod tests;
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::Wake;
 use std::time::Duration;
 
-use crate::contain::contain;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Condvar, MODEL, Mutex, Process, mutant, yield_now};
+use crate::waker::KeptWaker;
 
 /// A parking place of one thread, which any thread may unpark.
 pub(crate) struct Parker {
@@ -49,7 +49,7 @@ const PARKED: u32 = 2;
 #[derive(Default)]
 struct ParkPlace {
     /// The waker for the thread, if it waits elsewhere.
-    waker: Option<Waker>,
+    waker: Option<KeptWaker>,
     /// How many more parks time out in this model, and how long they may be at most.
     #[cfg(greenroom_loom)]
     ending: (u32, Duration),
@@ -180,13 +180,13 @@ impl Parker {
         }
         self.left.notify_one();
         if let Some(waker) = waker.filter(|_| !mutant("unpark_wakes_no_driver")) {
-            contain(|| waker.wake());
+            waker.wake();
         }
     }
 
     /// Takes the token; returns whether there was one. If not, stores `waker` for the next one,
     /// until [`stop_waiting`](Parker::stop_waiting), since the thread waits elsewhere.
-    pub(crate) fn poll(&self, waker: Waker) -> bool {
+    pub(crate) fn poll(&self, waker: KeptWaker) -> bool {
         let mut place = self.place.lock();
         // (PARK-1) Before the exchange: a thread that replaces `PARKED` finds it.
         let before = place.waker.replace(waker);
@@ -197,7 +197,7 @@ impl Parker {
         let had_one = parks == Err(TOKEN) && self.take();
         let unwanted = if had_one { place.waker.take() } else { None };
         drop(place);
-        contain(|| drop((before, unwanted)));
+        drop((before, unwanted));
         had_one
     }
 
@@ -205,7 +205,7 @@ impl Parker {
     /// was one.
     pub(crate) fn stop_waiting(&self) -> bool {
         let unwanted = self.place.lock().waker.take();
-        contain(|| drop(unwanted));
+        drop(unwanted);
         // AcqRel pairs with that of `unpark`.
         self.state.swap(NOTHING, Ordering::AcqRel) == TOKEN
     }

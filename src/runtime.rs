@@ -38,6 +38,8 @@ mod shutdown;
 mod shutdown_report;
 mod shutdown_state;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod thread_set;
 mod tracing;
 mod waiting;
@@ -69,4 +71,4 @@ pub use shutdown_report::ShutdownReport;
 pub use stats::Stats;
 pub(crate) use tracing::trace_answer;
 pub use tracing::{is_noted, write_note};
-pub use warning::{LongTurn, Warning};
+pub use warning::{Continues, LongTurn, Warning, WorkerPanic};

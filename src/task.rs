@@ -19,6 +19,7 @@ pub(crate) mod run;
 mod runnable;
 mod state;
 mod task_header;
+mod unordered;
 
 pub(crate) use executor::{ActorExecutor, Executor};
 pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable, look_at};
@@ -31,5 +32,6 @@ pub(crate) use plain::{cancelled, spawn, spawn_own, spawn_unchecked};
 pub use runnable::Runnable;
 pub(crate) use runnable::as_run;
 pub(crate) use task_header::is_own_waker;
+pub(crate) use unordered::Unordered;
 
 pub use crate::info::TaskInfo;

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::contain::contain;
 use crate::instant::Instant;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, Process, mutant};
+use crate::waker::KeptWaker;
 
 pub(crate) use thread::TimerThread;
 
@@ -40,7 +40,7 @@ pub(crate) struct Timers {
 
 #[derive(Default)]
 struct Table {
-    deadlines: BTreeMap<Key, Waker>,
+    deadlines: BTreeMap<Key, KeptWaker>,
     time_outs: usize,
     last: u64,
     /// No thread fires deadlines any more, so new ones are refused.
@@ -109,7 +109,7 @@ impl Timers {
 
     /// Adds a deadline; returns its key and whether it is the earliest. Returns `None` if the table
     /// is closed, since no thread would fire it.
-    pub(crate) fn insert(&self, at: Instant, kind: Kind, waker: Waker) -> Option<(Key, bool)> {
+    pub(crate) fn insert(&self, at: Instant, kind: Kind, waker: KeptWaker) -> Option<(Key, bool)> {
         if !self.process.is_current() {
             return None;
         }
@@ -299,10 +299,10 @@ impl Pace {
 }
 
 /// Calls all wakers; returns how many.
-fn wake(due: BTreeMap<Key, Waker>) -> usize {
+fn wake(due: BTreeMap<Key, KeptWaker>) -> usize {
     let count = due.len();
     for waker in due.into_values() {
-        contain(|| waker.wake());
+        waker.wake();
     }
     count
 }
@@ -322,7 +322,7 @@ impl Armed {
         waker: &Waker,
     ) -> Option<Self> {
         let at = clock.fires_at(at);
-        let (key, earliest) = clock.timers().insert(at, kind, waker.clone())?;
+        let (key, earliest) = clock.timers().insert(at, kind, KeptWaker::new(waker))?;
         clock.armed(earliest, waker);
         Some(Armed { clock, key })
     }

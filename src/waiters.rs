@@ -11,12 +11,12 @@ use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake};
 
 use slab::Slab;
 
-use crate::contain::contain;
 use crate::sync::{Mutex, look, mutant};
+use crate::waker::KeptWaker;
 
 /// A list of wakers.
 pub(crate) struct Waiters(Mutex<List>);
@@ -26,8 +26,8 @@ struct List {
     /// The number of calls of `wake_all`. The places of an earlier round are invalid.
     round: u32,
     /// The first waker; most lists never have a second one.
-    first: Option<Waker>,
-    others: Slab<Waker>,
+    first: Option<KeptWaker>,
+    others: Slab<KeptWaker>,
 }
 
 /// A place in a list, given up with [`Waiters::leave`].
@@ -68,7 +68,7 @@ impl Place {
 impl List {
     /// Stores the waker in the ticket's place, or in a new place that the ticket then has. Returns
     /// the waker that was there.
-    fn put(&mut self, ticket: &mut Ticket, waker: Waker) -> Option<Waker> {
+    fn put(&mut self, ticket: &mut Ticket, waker: KeptWaker) -> Option<KeptWaker> {
         look();
         let place = ticket.0.filter(|place| place.round == self.round);
         let before = place.and_then(|place| match place.key() {
@@ -89,7 +89,7 @@ impl List {
         None
     }
 
-    fn remove(&mut self, place: Place) -> Option<Waker> {
+    fn remove(&mut self, place: Place) -> Option<KeptWaker> {
         look();
         match place.key() {
             _ if place.round != self.round => None,
@@ -112,7 +112,7 @@ impl Waiters {
         happened: impl Fn() -> bool,
     ) -> Poll<()> {
         if !happened() {
-            let waker = cx.waker().clone();
+            let waker = KeptWaker::new(cx.waker());
             let mut list = self.0.lock();
             let left = list.put(ticket, waker);
             drop(list);
@@ -154,7 +154,7 @@ impl Waiters {
         let others = others.into_iter().map(|(_, waker)| waker);
         for waker in first.into_iter().chain(others) {
             look();
-            contain(|| waker.wake());
+            waker.wake();
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::reply::{self, AskState, Reply, Slot, Told, wake_or_drop};
 use crate::error::{AskDetail, AskError};
@@ -15,6 +15,7 @@ use crate::lock::OneshotEnd;
 use crate::runtime::deadlock::Listing;
 use crate::runtime::{Done, context};
 use crate::sync::Process;
+use crate::waker::KeptWaker;
 
 /// Creates a reply, and the answer that it will give.
 ///
@@ -74,7 +75,7 @@ impl<T> Answer<T> {
 
     /// Leaves the waker in the slot. If there is an outcome, wakes it at once: the question may have
     /// settled its reply, or given it to another thread.
-    pub(super) fn register(&mut self, waker: Waker) {
+    pub(super) fn register(&mut self, waker: KeptWaker) {
         self.has_waited = true;
         let mut waker = Some(waker);
         let Some(end) = &mut self.slot else { return };
@@ -110,7 +111,7 @@ impl<T> Answer<T> {
             return Poll::Ready(self.hear());
         }
         self.has_waited = true;
-        let mut waker = Some(cx.waker().clone());
+        let mut waker = Some(KeptWaker::new(cx.waker()));
         let is_open = end.with(|slot| match slot {
             AskState::Open(left) => {
                 std::mem::swap(left, &mut waker);
@@ -142,7 +143,10 @@ impl<T> Answer<T> {
     /// Polls an ask that is or was listed. It stays pending if the ask never was.
     #[cold]
     #[inline(never)]
-    pub(super) fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
+    pub(super) fn poll_listed(
+        &mut self,
+        mut waker: Option<KeptWaker>,
+    ) -> Poll<Result<T, AskError>> {
         let is_over = self.slot.as_mut().is_none_or(|end| {
             end.with(|slot| match slot {
                 AskState::Open(_) => false,

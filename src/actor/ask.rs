@@ -24,6 +24,7 @@ use crate::runtime::list_ask;
 use crate::task::{TaskInfo, run};
 use crate::time::Sleep;
 use crate::timers::Kind;
+use crate::waker::KeptWaker;
 
 pin_project! {
     /// The future of [`Address::ask`](crate::Address::ask).
@@ -182,7 +183,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 }
                 Poll::Pending => {
                     // The ask may end as a deadlock before there is room.
-                    polled = answer.poll_listed(Some(cx.waker().clone()));
+                    polled = answer.poll_listed(Some(KeptWaker::new(cx.waker())));
                     if polled.is_ready() {
                         contain(|| *send = None);
                     }

@@ -21,6 +21,7 @@ use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake, wake_for
 use crate::sync::{Process, mutant};
 use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
 use crate::tracer::{Subject, Tracer};
+use crate::waker::KeptWaker;
 
 /// The front of a cell.
 ///
@@ -222,7 +223,7 @@ impl<'a, M> At<'a, M> {
     }
 
     #[cold]
-    fn wake_both(self, waker: Waker) {
+    fn wake_both(self, waker: KeptWaker) {
         self.pass_on(Wake::Actor);
         wake_foreign(waker);
     }

@@ -20,6 +20,7 @@ use crate::error::AskError;
 use crate::lock::SpinLock;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
+use crate::waker::KeptWaker;
 
 /// All requests of one actor that were delivered and not answered.
 pub(super) struct InFlight<M> {
@@ -36,7 +37,7 @@ pub(super) struct InFlight<M> {
 struct Answered {
     keys: Vec<u32>,
     /// The waker of the actor, if it waits for an answer.
-    actor: Option<Waker>,
+    actor: Option<KeptWaker>,
 }
 
 /// A request in flight.
@@ -93,7 +94,7 @@ impl<M> InFlight<M> {
             parts: SpinLock::new(None),
         });
         place.insert(flight.clone());
-        answer.register(Waker::from(flight.clone()));
+        answer.register(Waker::from(flight.clone()).into());
         flight.put(answer, asked, make);
         flight
     }
@@ -128,7 +129,7 @@ impl<M> InFlight<M> {
                 return Poll::Ready(None);
             }
             // Wakers are cloned and dropped without the lock, since they are code of others.
-            let mut waker = Some(cx.waker().clone());
+            let mut waker = Some(KeptWaker::new(cx.waker()));
             let mut answered = self.answered.lock();
             if answered.keys.is_empty() {
                 mem::swap(&mut answered.actor, &mut waker);

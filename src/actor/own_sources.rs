@@ -14,6 +14,7 @@ use crate::contain::Panic;
 use crate::error::FaultyPart;
 use crate::tracer::MessageSource;
 use crate::waiters::{Ticket, Waiters};
+use crate::waker::KeptWaker;
 
 pub(super) struct Sources<M> {
     /// The keys are where the messages come from.
@@ -27,7 +28,7 @@ pub(super) struct Sources<M> {
     /// The number of polls, of which each third one starts with the same kind of source.
     polls: usize,
     /// The waker of the last poll that found the sources pending, or that of `other`.
-    waker: Waker,
+    waker: KeptWaker,
     /// The task that waits in `recv` with another waker than the actor's own. The sources keep the
     /// list, and not that waker, so a `recv` that is dropped takes it along.
     other: Option<(Arc<Waiters>, Ticket)>,
@@ -41,7 +42,7 @@ impl<M> Sources<M> {
             in_flight: None,
             first: false,
             polls: 0,
-            waker: Waker::noop().clone(),
+            waker: KeptWaker::noop(),
             other: None,
         }
     }
@@ -77,7 +78,7 @@ impl<M> Sources<M> {
             match core.is_own(waker) {
                 true => {
                     self.forget_other();
-                    self.waker.clone_from(waker);
+                    self.waker.renew(waker);
                 }
                 false => self.wake_other(waker),
             }
@@ -105,7 +106,7 @@ impl<M> Sources<M> {
             .other
             .get_or_insert_with(|| (Arc::new(Waiters::new()), Ticket::default()));
         let _ = waiters.poll(ticket, &mut TaskContext::from_waker(waker), || false);
-        self.waker = Waker::from(waiters.clone());
+        self.waker = Waker::from(waiters.clone()).into();
     }
 
     /// Drops the waker of a task that waited with another one than the actor's own.
@@ -117,7 +118,7 @@ impl<M> Sources<M> {
 
     /// Returns the message of a source, or its panic, and where it comes from.
     fn poll_next(&mut self) -> Poll<Option<(MessageSource, Result<M, Panic>)>> {
-        let mut cx = TaskContext::from_waker(&self.waker);
+        let mut cx = TaskContext::from_waker(self.waker.as_waker());
         self.polls = self.polls.wrapping_add(1);
         let mut pending = false;
         for kind in 0..3 {

@@ -11,7 +11,6 @@ use std::any::{Any, type_name};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::task::Waker;
 
 use crate::contain::contain;
 use crate::error::{AskDetail, AskError, Refusal};
@@ -20,13 +19,14 @@ use crate::runtime::deadlock::Listing;
 use crate::runtime::{Deferred, Done, context, trace_answer};
 use crate::sync::mutant;
 use crate::task::loss::{self, Loss};
+use crate::waker::KeptWaker;
 
 /// An end of a slot.
 pub(super) type Slot<T> = OneshotEnd<AskState<T>>;
 
 pub(super) enum AskState<T> {
     /// Not answered yet; the asker may have left its waker.
-    Open(Option<Waker>),
+    Open(Option<KeptWaker>),
     Answered(T),
     Refused(Refusal),
     /// Behind a pointer, so that the slot of a plain ask is dropped inline.
@@ -300,7 +300,7 @@ fn settle<T>(slot: Slot<T>, outcome: AskState<T>) {
     });
     match previous {
         AskState::Open(Some(_)) if mutant("asker_is_not_woken") => {}
-        AskState::Open(Some(waker)) => contain(|| waker.wake()),
+        AskState::Open(Some(waker)) => waker.wake(),
         AskState::Open(None) => {}
         unneeded => wake_or_drop(unneeded, told),
     }
@@ -309,9 +309,9 @@ fn settle<T>(slot: Slot<T>, outcome: AskState<T>) {
 /// How the asker is told that its reply was settled. The waker is there if the asker waits.
 pub(super) enum Told<T> {
     Nobody,
-    Now(Option<Waker>, Option<TracedAnswer>),
+    Now(Option<KeptWaker>, Option<TracedAnswer>),
     /// As an effect of a split turn.
-    Later(Option<Waker>, Option<TracedAnswer>),
+    Later(Option<KeptWaker>, Option<TracedAnswer>),
     /// The outcome is what is not needed in the slot.
     Relay(Arc<dyn Relay<T>>),
 }
@@ -336,7 +336,7 @@ pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, told: Told<T>) {
         Told::Relay(relay) => contain(|| relay.settle(hear(unneeded))),
         Told::Now(waker, _) => {
             contain(|| drop(unneeded));
-            contain(|| waker.into_iter().for_each(Waker::wake));
+            waker.into_iter().for_each(KeptWaker::wake);
         }
     }
 }

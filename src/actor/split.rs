@@ -25,12 +25,12 @@ use super::address::Address;
 use super::cell;
 use super::core::Held;
 use super::spawn::ActorBuilder;
-use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, Termination};
 use crate::runtime::{Inner, context, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
 use crate::task::{ActorExecutor, Executor, Header, Label, MessageEvent, Runnable, TaskInfo};
+use crate::waker::KeptWaker;
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     /// Returns the actor as a future, which any executor can run, and its address.
@@ -187,18 +187,18 @@ struct SplitExecutor {
 struct RunnableSlot {
     runnable: Option<Runnable>,
     /// The waker of the task that polled last.
-    waker: Option<Waker>,
+    waker: Option<KeptWaker>,
 }
 
 impl SplitExecutor {
     /// Takes the runnable, if there is one, and replaces the waker by `waker`.
     fn take(&self, waker: Option<&Waker>) -> Option<Runnable> {
-        let mut waker = waker.cloned();
+        let mut waker = waker.map(KeptWaker::new);
         let mut slot = self.slot.lock();
         std::mem::swap(&mut slot.waker, &mut waker);
         let runnable = slot.runnable.take();
         drop(slot);
-        contain(|| drop(waker));
+        drop(waker);
         runnable
     }
 
@@ -218,7 +218,7 @@ impl Executor for Arc<SplitExecutor> {
         let waker = slot.waker.take();
         drop(slot);
         if let Some(waker) = waker {
-            contain(|| waker.wake());
+            waker.wake();
         }
     }
 

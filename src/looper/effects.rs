@@ -3,16 +3,16 @@
 //! Jobs and wakers may be the last pointers to values of users, so they are dropped here too.
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::job::Job;
 use super::place::Place;
 use crate::contain::contain;
 use crate::waiters::Waiters;
+use crate::waker::KeptWaker;
 
 #[derive(Default)]
 pub(super) struct Effects {
-    waker: Option<Waker>,
+    waker: Option<KeptWaker>,
     /// The controller has ended, or the world has.
     wakes_waiters: bool,
     /// What few changes have.
@@ -21,7 +21,7 @@ pub(super) struct Effects {
 
 #[derive(Default)]
 struct More {
-    wakers: Vec<Waker>,
+    wakers: Vec<KeptWaker>,
     waiters: Vec<Arc<Waiters>>,
     jobs: Vec<Arc<Job>>,
     over: Vec<Arc<Job>>,
@@ -30,7 +30,7 @@ struct More {
 
 impl Effects {
     #[inline]
-    pub(super) fn wake(&mut self, waker: Option<Waker>) {
+    pub(super) fn wake(&mut self, waker: Option<KeptWaker>) {
         if self.waker.is_none() {
             self.waker = waker;
         } else if let Some(waker) = waker {
@@ -78,7 +78,7 @@ impl Effects {
             waiters.wake_all();
         }
         if let Some(waker) = self.waker {
-            contain(|| waker.wake());
+            waker.wake();
         }
     }
 }
@@ -91,7 +91,7 @@ impl More {
             contain(|| drop(job));
         }
         for waker in self.wakers {
-            contain(|| waker.wake());
+            waker.wake();
         }
         for waiters in self.waiters {
             waiters.wake_all();

@@ -21,6 +21,7 @@ use super::seat::Seat;
 use super::table::Table;
 use super::want::Wants;
 use super::work::{Later, LaterWith, Plain, With};
+use crate::waker::KeptWaker;
 
 /// A serial queue of a [`Controller`](super::Controller): the `Looper` of MTLL.
 ///
@@ -294,7 +295,7 @@ impl<'a> Posting<'a> {
         Fut: Future<Output: Send + 'static> + Send + 'static,
     {
         let waker = self.looper.waker();
-        let posted = self.submit(Wants::default(), Some(waker), false, Later(task));
+        let posted = self.submit(Wants::default(), Some(waker.into()), false, Later(task));
         posted.map_err(|(work, problem)| PostError::new(work.0, problem))
     }
 }
@@ -329,7 +330,7 @@ impl<'a, A: Access> Posting<'a, A> {
     {
         let (posting, wants, access) = self.split();
         let waker = posting.looper.waker();
-        let posted = posting.submit(wants, Some(waker), true, LaterWith(access, task));
+        let posted = posting.submit(wants, Some(waker.into()), true, LaterWith(access, task));
         posted.map_err(|(work, problem)| PostError::new(work.1, problem))
     }
 
@@ -348,7 +349,7 @@ impl Posting<'_> {
     fn submit<W: Work>(
         self,
         wants: Wants,
-        waker: Option<Waker>,
+        waker: Option<KeptWaker>,
         is_owning: bool,
         work: W,
     ) -> Result<Posted<W::Output>, (W, PostProblem)> {

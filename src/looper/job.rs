@@ -18,6 +18,7 @@ use crate::contain::{attempt, attempt_on, contain};
 use crate::error::Fault;
 use crate::instant::Instant;
 use crate::lock::SpinLock;
+use crate::waker::KeptWaker;
 
 pub(super) struct Job<B: ?Sized = dyn Body> {
     pub(super) origin: Origin,
@@ -35,7 +36,7 @@ pub(super) struct JobExtras {
     /// When its locks must have been granted, with a number that no other deadline has.
     pub(super) deadline: Option<(Instant, u64)>,
     /// The waker of a task that is a future.
-    pub(super) waker: Option<Waker>,
+    pub(super) waker: Option<KeptWaker>,
 }
 
 impl<B: ?Sized> Job<B> {
@@ -44,7 +45,11 @@ impl<B: ?Sized> Job<B> {
     }
 
     pub(super) fn waker(&self) -> Option<&Waker> {
-        self.extras.as_ref()?.waker.as_ref()
+        self.extras
+            .as_ref()?
+            .waker
+            .as_ref()
+            .map(KeptWaker::as_waker)
     }
 }
 
@@ -135,7 +140,7 @@ pub(super) struct Cell<W: Work>(SpinLock<State<W>>);
 struct State<W: Work> {
     stage: Stage<W>,
     /// The waker of the task that awaits the outcome.
-    waker: Option<Waker>,
+    waker: Option<KeptWaker>,
     /// The outcome may be seen.
     is_shown: bool,
     /// The outcome is not awaited any more.
@@ -299,7 +304,7 @@ impl<W: Work> Body for Cell<W> {
             (waker, unwanted.flatten())
         });
         if let Some(waker) = waker {
-            contain(|| waker.wake());
+            waker.wake();
         }
         drop_unwanted(unwanted, at);
     }
@@ -314,14 +319,14 @@ impl<W: Work> Outcome<W::Output> for Cell<W> {
         if let Some(outcome) = self.0.with(take) {
             return Poll::Ready(outcome);
         }
-        let mut waker = Some(cx.waker().clone());
+        let mut waker = Some(KeptWaker::new(cx.waker()));
         let outcome = self.0.with(|state| {
             if !state.is_shown {
                 std::mem::swap(&mut state.waker, &mut waker);
             }
             take(state)
         });
-        contain(|| drop(waker));
+        drop(waker);
         outcome.map_or(Poll::Pending, Poll::Ready)
     }
 
@@ -335,7 +340,7 @@ impl<W: Work> Outcome<W::Output> for Cell<W> {
             let outcome = state.is_shown.then(|| state.take_outcome());
             (outcome.flatten(), state.waker.take())
         });
-        contain(|| drop(waker));
+        drop(waker);
         drop_unwanted(outcome, at);
     }
 }

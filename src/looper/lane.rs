@@ -18,6 +18,7 @@ use super::table::{Next, Table};
 use crate::contain::contain;
 use crate::runtime::context;
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
 pub(super) struct Lane {
     monitor: Arc<Monitor>,
@@ -79,7 +80,7 @@ impl Lane {
             }
             let next = table.next(effects);
             if matches!(next, Next::Wait) && !mutant("a_lane_waits_after_its_look") {
-                table.lanes.waits(self.number, waker.clone());
+                table.lanes.waits(self.number, KeptWaker::new(waker));
             }
             Some(next)
         };
@@ -90,7 +91,7 @@ impl Lane {
             }
         });
         if mutant("a_lane_waits_after_its_look") && matches!(next, Some(Next::Wait)) {
-            let waits = |table: &mut Table| table.lanes.waits(self.number, waker.clone());
+            let waits = |table: &mut Table| table.lanes.waits(self.number, KeptWaker::new(waker));
             self.monitor.change(|table, _| waits(table));
         }
         if let Some(Done(_, job, _)) = done {

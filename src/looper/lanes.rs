@@ -3,16 +3,15 @@
 //! At most one lane at a time is being woken. It wakes the next one if it finds more to do, so a
 //! burst of tasks does not wake all lanes at once.
 
-use std::task::Waker;
-
 use super::effects::Effects;
+use crate::waker::KeptWaker;
 
 pub(super) struct Lanes {
     /// The greatest number of lanes.
     limit: usize,
     made: usize,
     /// The wakers of the lanes that wait.
-    idle: Vec<(usize, Waker)>,
+    idle: Vec<(usize, KeptWaker)>,
     /// A lane was woken and has not looked for work yet.
     is_waking: bool,
     /// One more lane is to be made.
@@ -50,7 +49,7 @@ impl Lanes {
 
     /// Wakes a lane that waits, or lets the steward make one.
     #[inline]
-    pub(super) fn summon(&mut self, steward: &mut Option<Waker>, effects: &mut Effects) {
+    pub(super) fn summon(&mut self, steward: &mut Option<KeptWaker>, effects: &mut Effects) {
         if self.is_waking || self.is_wanted {
             return;
         }
@@ -79,7 +78,7 @@ impl Lanes {
     }
 
     /// Notes that a lane waits.
-    pub(super) fn waits(&mut self, lane: usize, waker: Waker) {
+    pub(super) fn waits(&mut self, lane: usize, waker: KeptWaker) {
         self.idle.push((lane, waker));
     }
 

@@ -16,6 +16,7 @@ use super::monitor::Monitor;
 use crate::actor::{Address, Context};
 use crate::instant::Instant;
 use crate::time::Alarm;
+use crate::waker::KeptWaker;
 
 pub(super) struct Steward {
     monitor: Arc<Monitor>,
@@ -50,7 +51,7 @@ impl Steward {
         loop {
             let now = Instant::now();
             let (is_over, lane, alarm) = self.monitor.change(|table, effects| {
-                table.steward = Some(task.waker().clone());
+                table.steward = Some(KeptWaker::new(task.waker()));
                 let lane = table.lanes.is_wanted().then(|| table.lanes.make());
                 (table.is_over, lane, table.expire(now, effects))
             });

@@ -12,8 +12,8 @@ mod waits;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::task::Waker;
 
+use crate::waker::KeptWaker;
 use slab::Slab;
 
 pub(super) use entry::{Entry, Phase};
@@ -44,7 +44,7 @@ pub(super) struct Table {
     held: usize,
     pub(super) lanes: Lanes,
     /// The waker of the steward.
-    pub(super) steward: Option<Waker>,
+    pub(super) steward: Option<KeptWaker>,
     /// The jobs whose locks must be granted in time.
     pub(super) deadlines: BTreeMap<(Instant, u64), Arc<Job>>,
     /// Which looper's task awaits which results. Their `Posted` have pointers to them, too.

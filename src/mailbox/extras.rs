@@ -10,12 +10,12 @@
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::hooks::Hooks;
 use super::line::Line;
 use crate::blocks;
 use crate::waiters::Waiters;
+use crate::waker::KeptWaker;
 
 pub(super) struct Extras<M> {
     mailbox: MailboxExtras<M>,
@@ -27,7 +27,7 @@ pub(super) struct MailboxExtras<M> {
     /// The bound; `None` if the mailbox is unbounded.
     pub(super) bound: Option<Bound<M>>,
     /// The waker for a message if `recv` waits in a task other than the actor's own.
-    pub(super) receiver: Option<Waker>,
+    pub(super) receiver: Option<KeptWaker>,
     /// The number of reserved places, which are not filled yet.
     pub(super) reserved: usize,
     /// Behind one more pointer, since few actors have them.

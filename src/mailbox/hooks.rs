@@ -6,9 +6,9 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
-use std::task::Waker;
 
 use crate::sync::Mutex;
+use crate::waker::KeptWaker;
 
 /// The options of an actor that concern its messages. They are `Send` and `Sync` whatever the
 /// messages are.
@@ -84,9 +84,9 @@ impl<M> Undelivered<M> {
 #[derive(Default)]
 pub(super) struct Loans {
     /// The lender of the first loan, if it waits for the context.
-    pub(super) first: Option<Waker>,
+    pub(super) first: Option<KeptWaker>,
     /// The keys of the other loans, oldest first, with their lenders.
-    pub(super) others: Vec<(u32, Option<Waker>)>,
+    pub(super) others: Vec<(u32, Option<KeptWaker>)>,
     /// The last key.
     pub(super) last: u32,
 }

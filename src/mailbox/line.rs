@@ -14,8 +14,8 @@
     reason = "an intrusive list under the mailbox's lock; see LINE-1 and LINE-2"
 )]
 
+use crate::waker::KeptWaker;
 use std::ptr::NonNull;
-use std::task::Waker;
 
 /// A sender in the line, with its message.
 pub(crate) struct WaitingSender<M> {
@@ -24,7 +24,7 @@ pub(crate) struct WaitingSender<M> {
     message: Option<M>,
     /// The actor that sends, for a trace.
     from: u64,
-    waker: Option<Waker>,
+    waker: Option<KeptWaker>,
     state: SenderState,
 }
 
@@ -60,7 +60,7 @@ impl<M> PlaceInLine<M> {
 
     /// Creates a sender that is not in the line yet. `message` is `None` if it waits for a reserved
     /// place, which it fills later. `from` is the actor that sends, for a trace.
-    pub(crate) fn new(message: Option<M>, from: u64, waker: Waker) -> Self {
+    pub(crate) fn new(message: Option<M>, from: u64, waker: KeptWaker) -> Self {
         let sender = WaitingSender {
             previous: None,
             next: None,
@@ -120,7 +120,7 @@ impl<M> Line<M> {
     pub(crate) fn look(
         &mut self,
         place: &PlaceInLine<M>,
-        waker: &mut Option<Waker>,
+        waker: &mut Option<KeptWaker>,
     ) -> SenderState {
         // SAFETY: (LINE-1) under the lock.
         let sender = unsafe { &mut *place.0.as_ptr() };
@@ -139,7 +139,7 @@ impl<M> Line<M> {
     }
 
     /// Removes the first sender from the line, sets its final state and returns its waker.
-    pub(crate) fn settle_first(&mut self, state: SenderState) -> Option<Waker> {
+    pub(crate) fn settle_first(&mut self, state: SenderState) -> Option<KeptWaker> {
         let first = self.first?;
         self.unlink(first);
         // SAFETY: (LINE-1) under the lock; the owner frees the entry only after a critical section

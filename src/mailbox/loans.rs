@@ -14,8 +14,8 @@ use std::task::{Poll, Waker};
 use super::contents::Mailbox;
 use super::hooks::Bond;
 use super::state::Flags;
-use crate::contain::contain;
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
 /// The key of the first loan.
 const FIRST: u32 = 0;
@@ -47,7 +47,7 @@ impl<M> Mailbox<M> {
     ///
     /// From now on the lender uses the reader.
     #[cold]
-    pub(crate) fn give_back(&self) -> Result<Option<Waker>, ()> {
+    pub(crate) fn give_back(&self) -> Result<Option<KeptWaker>, ()> {
         self.lock(|flags, contents| {
             let loans = contents.hooks().map(|hooks| &mut hooks.loans);
             if flags.has(Flags::RELENT) {
@@ -86,7 +86,7 @@ impl<M> Mailbox<M> {
             }
             (lender.is_some(), lender.flatten())
         });
-        contain(|| drop(lender));
+        drop(lender);
         hint.unwrap_or(was_lent)
     }
 
@@ -103,7 +103,7 @@ impl<M> Mailbox<M> {
     #[cold]
     #[inline(never)]
     fn await_back(&self, key: u32, waker: &Waker) -> Poll<()> {
-        let mut lender = Some(waker.clone());
+        let mut lender = Some(KeptWaker::new(waker));
         // `lender` then holds the previous waker, which is dropped outside the lock.
         let polled = self.lock_hooks(|flags, hooks| {
             let loans = &mut hooks.loans;
@@ -125,7 +125,7 @@ impl<M> Mailbox<M> {
                 }
             }
         });
-        contain(|| drop(lender));
+        drop(lender);
         polled
     }
 

@@ -10,6 +10,7 @@ use super::contents::Mailbox;
 use super::queue::Batch;
 use super::state::Flags;
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
 /// The result of [`Mailbox::receive`].
 pub(crate) enum Received<M> {
@@ -100,7 +101,7 @@ impl<M> Mailbox<M> {
     }
 
     fn wait_unless(&self, waker: &Waker, is_over: impl Fn(Flags) -> bool) -> bool {
-        let mut fresh = Some(waker.clone());
+        let mut fresh = Some(KeptWaker::new(waker));
         // `fresh` then holds the previous waker, which is dropped outside the lock.
         self.lock_extras(|flags, _, extras| {
             if is_over(*flags) {

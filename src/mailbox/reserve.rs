@@ -11,6 +11,7 @@ use super::line::{PlaceInLine, SenderState};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
 /// The reason why no place was reserved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +76,7 @@ impl<M> Mailbox<M> {
         if reserved != Err(Refused::Full) {
             return Poll::Ready(reserved);
         }
-        *place = Some(PlaceInLine::new(None, 0, cx.waker().clone()));
+        *place = Some(PlaceInLine::new(None, 0, KeptWaker::new(cx.waker())));
         let reservation = self.reserve_or(place);
         if let Reservation::Waiting = reservation {
             return Poll::Pending;

@@ -4,7 +4,7 @@
 //! that refuses a message leaves it where it was. Blocks are allocated and wakers woken outside the
 //! lock.
 
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::contents::{Contents, Mailbox};
 use super::extras::{Bound, MailboxExtras};
@@ -14,6 +14,7 @@ use super::state::{Flags, Wake};
 use super::traced::note_sender;
 use crate::error::{SendError, TellError};
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
 /// The result of an attempt to put a message into the queue.
 enum Accept {
@@ -27,7 +28,7 @@ enum Accept {
 enum Promotion {
     Enough,
     NeedsBlock,
-    Settled(Option<Waker>),
+    Settled(Option<KeptWaker>),
 }
 
 impl<M> Mailbox<M> {
@@ -82,7 +83,7 @@ impl<M> Mailbox<M> {
                     None => {
                         let waits = message
                             .take()
-                            .map(|m| PlaceInLine::new(Some(m), from, cx.waker().clone()));
+                            .map(|m| PlaceInLine::new(Some(m), from, KeptWaker::new(cx.waker())));
                         *place = waits;
                     }
                 },
@@ -109,7 +110,7 @@ impl<M> Mailbox<M> {
         place: &mut Option<PlaceInLine<M>>,
         cx: &mut Context<'_>,
     ) -> Poll<(SenderState, Option<M>)> {
-        let mut waker = Some(cx.waker().clone());
+        let mut waker = Some(KeptWaker::new(cx.waker()));
         let found = self.lock(|_, contents| match (contents.bound(), place.as_ref()) {
             (Some(bound), Some(place)) => bound.line.look(place, &mut waker),
             _ => SenderState::Refused,
@@ -265,6 +266,6 @@ impl<M> Mailbox<M> {
 
 /// Wakes a task other than the actor's own, and contains a panic of its waker.
 #[cold]
-pub(crate) fn wake_foreign(waker: Waker) {
-    crate::contain::contain(|| waker.wake());
+pub(crate) fn wake_foreign(waker: KeptWaker) {
+    waker.wake();
 }

@@ -14,11 +14,10 @@
 //! the scheduling, `begin` changes nothing and only reads the word. `rest` sees a wake-up that
 //! `begin` missed.
 
-use std::task::Waker;
-
 use crate::error::End;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{mutant, relax};
+use crate::waker::KeptWaker;
 
 /// The flags of a mailbox and of its actor, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -187,9 +186,9 @@ pub(crate) enum Wake {
     /// The actor was made active: put it on its executor's queue.
     Actor,
     /// `recv` waits in another task, which this wakes.
-    Foreign(Waker),
+    Foreign(KeptWaker),
     /// The actor and the other task: `recv` was last polled in one of them.
-    Both(Waker),
+    Both(KeptWaker),
 }
 
 /// The state word.

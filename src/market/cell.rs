@@ -4,19 +4,20 @@
 //! is there only when the work has been dropped.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::error::JobError;
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::SpinLock;
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
 pub(super) struct JobCell<F, T>(SpinLock<State<F, T>>);
 
 struct State<F, T> {
     stage: Stage<F, T>,
     /// The waker of the task that awaits the outcome.
-    waker: Option<Waker>,
+    waker: Option<KeptWaker>,
     /// The outcome may be seen.
     is_shown: bool,
     /// The outcome is not awaited any more.
@@ -49,7 +50,7 @@ pub(super) trait Work: Send + Sync {
 /// What follows when an outcome was shown.
 pub(super) struct Shown {
     /// The task that awaits it.
-    pub(super) waker: Option<Waker>,
+    pub(super) waker: Option<KeptWaker>,
     /// It is not awaited, and code of the user runs when it is discarded.
     pub(super) is_unwanted: bool,
 }
@@ -151,7 +152,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for JobCell<F, T> {
             contain(|| drop(work));
             self.end(Err(error));
             if let Some(waker) = self.show().waker {
-                contain(|| waker.wake());
+                waker.wake();
             }
         }
     }
@@ -162,7 +163,7 @@ impl<F: Send, T: Send> Outcome<T> for JobCell<F, T> {
         if let Some(outcome) = self.0.with(State::take) {
             return Poll::Ready(outcome);
         }
-        let mut waker = Some(cx.waker().clone());
+        let mut waker = Some(KeptWaker::new(cx.waker()));
         let outcome = self.0.with(|state| {
             std::mem::swap(&mut state.waker, &mut waker);
             match mutant("a_task_awaits_without_a_second_look") {
@@ -170,7 +171,7 @@ impl<F: Send, T: Send> Outcome<T> for JobCell<F, T> {
                 false => state.take(),
             }
         });
-        contain(|| drop(waker));
+        drop(waker);
         outcome.map_or(Poll::Pending, Poll::Ready)
     }
 
@@ -183,7 +184,7 @@ impl<F: Send, T: Send> Outcome<T> for JobCell<F, T> {
             state.is_abandoned = true;
             (state.take(), state.waker.take())
         });
-        contain(|| drop(waker));
+        drop(waker);
         panic_of(outcome)
     }
 }

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::hash::RandomState;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 use slab::Slab;
@@ -26,6 +25,7 @@ use crate::instant::Instant;
 use crate::runtime::{Inner, context, print_fault};
 use crate::sync::{Mutex, MutexGuard, Process, mutant};
 use crate::task::Executor;
+use crate::waker::KeptWaker;
 
 pub(super) struct Core<K> {
     pub(super) limits: Limits,
@@ -76,7 +76,7 @@ pub(super) enum Phase {
 pub(super) struct State<K> {
     pub(super) board: Board<K, Waiting>,
     /// The producers that wait for room, by the numbers of their jobs.
-    pub(super) line: BTreeMap<u64, Waker>,
+    pub(super) line: BTreeMap<u64, KeptWaker>,
     /// The producers that have left the line and have not used the room that they were given. None
     /// when nothing is accepted any more.
     pub(super) given: usize,
@@ -103,18 +103,18 @@ pub(super) struct State<K> {
     longest_wait: Duration,
     pub(super) retry: Retry,
     /// The tasks that wait for the end.
-    pub(super) enders: Slab<Waker>,
+    pub(super) enders: Slab<KeptWaker>,
 }
 
 /// What follows from a change, and is done when the lock is free.
 pub(super) struct Aftermath<K> {
-    pub(super) wakers: Vec<Waker>,
+    pub(super) wakers: Vec<KeptWaker>,
     /// Keys and jobs that are to be dropped.
     pub(super) keys: Vec<Keyed<K>>,
     pub(super) refused: Vec<(Waiting, JobError)>,
     pub(super) woken: Vec<Arc<Worker>>,
     /// Wakers that are to be dropped.
-    pub(super) stale: Vec<Waker>,
+    pub(super) stale: Vec<KeptWaker>,
     /// A job whose outcome is not awaited.
     unwanted: Option<Arc<dyn Work>>,
     employ: Option<Employ>,
@@ -434,14 +434,12 @@ impl Waiting {
 impl<K> Aftermath<K> {
     fn carry_out(self) {
         for waker in self.wakers {
-            contain(|| waker.wake());
+            waker.wake();
         }
         for (job, error) in self.refused {
             job.work.refuse(error);
         }
-        for waker in self.stale {
-            contain(|| drop(waker));
-        }
+        drop(self.stale);
         // One at a time: a second panic while the first one unwinds would end the process.
         for key in self.keys {
             contain(|| drop(key));

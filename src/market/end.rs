@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::Core;
+use crate::waker::KeptWaker;
 
 /// Completes when a market was stopped or drained, and its last worker has left.
 pub(super) struct EndOf<K: Send + 'static> {
@@ -27,7 +28,7 @@ impl<K: Send + 'static> Future for EndOf<K> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let waker = cx.waker().clone();
+        let waker = KeptWaker::new(cx.waker());
         let own = &mut *self;
         own.core.change(|state, after| {
             if state.is_over() {

@@ -20,6 +20,7 @@ use super::offer::Offered;
 use super::serving::serve;
 use crate::park;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::waker::KeptWaker;
 
 const ONE: Limits = Limits {
     workers: 1,
@@ -258,7 +259,7 @@ fn model_71_an_outcome_reaches_its_task() {
         let own = cell.clone();
         let worker = spawn(move || {
             own.run();
-            own.show().waker.inspect(Waker::wake_by_ref);
+            own.show().waker.inspect(KeptWaker::wake_by_ref);
         });
         let parker = park::own();
         let waker = Waker::from(parker.clone());

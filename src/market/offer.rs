@@ -5,7 +5,7 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::board::Ticket;
 use super::cell::{JobCell, Work};
@@ -15,6 +15,7 @@ use super::job::Job;
 use super::job_handle::JobHandle;
 use super::keys::Keyed;
 use crate::contain::contain;
+use crate::waker::KeptWaker;
 
 /// A job that is being offered.
 pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
@@ -68,7 +69,7 @@ where
 
     /// Puts the job on the board when there is room, or gives it back. It is never full then.
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Added<K, F, T>> {
-        let mut waker = Some(cx.waker().clone());
+        let mut waker = Some(KeptWaker::new(cx.waker()));
         let core = self.core.clone();
         let added = core.change(|state, after| {
             let added = self.add(state);
@@ -145,7 +146,7 @@ impl<K: Eq + Send + 'static, F, T> Offered<K, F, T> {
     }
 
     /// Leaves the line, or uses the room that was given. Returns the waker that was in the line.
-    fn leave(&mut self, state: &mut State<K>) -> Option<Waker> {
+    fn leave(&mut self, state: &mut State<K>) -> Option<KeptWaker> {
         if !std::mem::take(&mut self.is_in_line) {
             return None;
         }

@@ -15,6 +15,7 @@ use super::thread::{Kept, PinnedThread};
 use crate::contain::contain;
 use crate::error::HostFault;
 use crate::task::{Job, JobEnd};
+use crate::waker::KeptWaker;
 
 /// A value that never leaves its pinned thread: closures are sent to it, results come back.
 ///
@@ -102,7 +103,9 @@ impl<T: 'static> Hosted<T> {
             _ if !thread.runtime().is_here() => Poll::Ready(JobEnd::Lost),
             Some(job) => Pin::new(job).poll(cx),
             None => {
-                sent = job.take().map(|job| thread.send(job, cx.waker().clone()));
+                sent = job
+                    .take()
+                    .map(|job| thread.send(job, KeptWaker::new(cx.waker())));
                 Poll::Pending
             }
         });

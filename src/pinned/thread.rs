@@ -17,7 +17,6 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
-use std::task::Waker;
 
 use futures_util::FutureExt;
 use futures_util::future::lazy;
@@ -29,6 +28,7 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{CachePadded, Mutex, mutant};
 use crate::task::{Job, Runnable, Task, TaskKey, spawn_unchecked};
 use crate::timers::Timers;
+use crate::waker::KeptWaker;
 
 pub struct PinnedThread {
     name: String,
@@ -162,7 +162,7 @@ impl PinnedThread {
     pub(super) fn send<F, R>(
         self: &Arc<PinnedThread>,
         job: F,
-        waker: Waker,
+        waker: KeptWaker,
     ) -> Job<Arc<PinnedThread>, F, R>
     where
         F: FnOnce() -> R + Send + 'static,

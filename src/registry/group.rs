@@ -6,11 +6,9 @@
 use std::any::type_name;
 use std::borrow::Cow;
 use std::fmt;
+use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
-
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 
 use super::error::JoinError;
 use super::member::Member;
@@ -19,6 +17,7 @@ use crate::actor::Address;
 use crate::directory::{Directory, GroupEntry, Listed, Members};
 use crate::error::{SpawnProblem, TellError};
 use crate::runtime::{Inner, Runtime};
+use crate::task::Unordered;
 
 /// A group of actors that receive messages of type `M`, found by its name.
 ///
@@ -281,11 +280,11 @@ impl<M: Send + 'static> Group<M> {
         let group = self.clone();
         async move {
             let (mut result, members) = (Broadcast::default(), group.all());
-            let mut waiting = FuturesUnordered::new();
+            let mut waiting = Unordered::new();
             tell_all(&members, message, &mut result, |_, member, message| {
                 waiting.push(member.address.send(message));
             });
-            while let Some(sent) = waiting.next().await {
+            while let Some(sent) = poll_fn(|cx| waiting.poll_next(cx)).await {
                 match sent {
                     Ok(()) => result.sent += 1,
                     Err(_closed) => result.closed += 1,

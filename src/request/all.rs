@@ -7,11 +7,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures_core::Stream;
-use futures_util::stream::FuturesUnordered;
 use pin_project_lite::pin_project;
 
 use super::First;
+use crate::task::Unordered;
 
 pin_project! {
     /// A future with its position.
@@ -33,14 +32,14 @@ impl<F: Future> Future for Indexed<F> {
 
 /// The futures that still run, and the values `V` of those that have completed.
 struct Running<F, V> {
-    futures: FuturesUnordered<Indexed<F>>,
+    futures: Unordered<Indexed<F>>,
     values: Vec<Option<V>>,
 }
 
 impl<F: Future, V> Running<F, V> {
     fn new(futures: impl IntoIterator<Item = F>) -> Self {
         let futures = futures.into_iter().enumerate();
-        let futures: FuturesUnordered<_> = futures
+        let futures: Unordered<_> = futures
             .map(|(index, future)| Indexed { index, future })
             .collect();
         Running {
@@ -55,7 +54,7 @@ impl<F: Future, V> Running<F, V> {
         cx: &mut Context<'_>,
         value: impl Fn(F::Output) -> Result<V, E>,
     ) -> Poll<Result<Vec<V>, First<E>>> {
-        while let Some((index, output)) = ready!(Pin::new(&mut self.futures).poll_next(cx)) {
+        while let Some((index, output)) = ready!(self.futures.poll_next(cx)) {
             match value(output) {
                 Ok(value) => self.values[index] = Some(value),
                 Err(error) => {

@@ -17,8 +17,8 @@ use super::thread_set::ThreadSet;
 use super::worker_thread::{hold_place, work};
 use crate::contain::contain;
 use crate::error::UnhandledFault;
-use crate::scheduler::WorkerEnd;
-use crate::sync::{PerProcess, Process};
+use crate::scheduler::{WorkerEnd, WorkerLocal};
+use crate::sync::{PerProcess, Process, mutant};
 use crate::task::{Executor, Runnable, Task, spawn};
 
 /// Runs `job` on a thread that may block, and returns a task for its value.
@@ -134,12 +134,37 @@ pub(super) fn run(runtime: Option<&Arc<Inner>>, job: Runnable) {
     runtime.inspect(|runtime| runtime.dec_activity());
 }
 
-/// Makes another thread continue as worker `index`. Returns false if none does, because the pool is
-/// closed.
-pub(super) fn lend(runtime: &Arc<Inner>, index: usize) -> Result<bool, NoThread> {
+/// Makes another thread continue in the worker's place. This thread joins the pool for blocking
+/// calls when its turn ends. Returns false if no thread continues, because the runtime has ended.
+pub(super) fn give_away<'a>(
+    context: &ThreadContext<'a>,
+    local: &'a WorkerLocal<'a>,
+) -> io::Result<bool> {
+    let runtime = context.runtime;
+    local.hand_over();
+    let role = context.role.get();
+    if !mutant("a_displaced_worker_keeps_its_place") {
+        // (PLACE-1) Set first, so that this thread touches no queue once another thread has them.
+        context.role.set(Role::Displaced(local));
+    }
+    runtime.makes_way(local.index());
+    // The place is still counted where workers are. This thread is counted until it joins the pool.
+    runtime.inc_activity_apart();
     let own = Some(runtime.clone());
-    let start = || BlockingExecutor::of(own).start(Some(index));
-    runtime.blocking.lend(index, start)
+    let start = || BlockingExecutor::of(own).start(Some(local.index()));
+    let lent = runtime.blocking.lend(local.index(), start);
+    if matches!(lent, Ok(true)) {
+        return Ok(true);
+    }
+    runtime.dec_activity_apart();
+    local.take_back();
+    context.role.set(role);
+    lent.map_err(|refused| {
+        for job in refused.jobs {
+            run(Some(runtime), job);
+        }
+        refused.error
+    })
 }
 
 /// Makes the calling thread, which was a worker, a thread of the pool until the pool is closed.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use super::context::{Role, ThreadContext};
 use super::driver::Driver;
 use super::inner::Inner;
+use super::warning::Continues;
 use crate::contain::{attempt, contain};
 use crate::instant::{Instant, SystemInstant};
 use crate::park::Parker;
@@ -40,9 +41,12 @@ pub(super) fn drive<'c>(
         end: None,
     };
     let pinned: Pin<&mut DrivenWorker<'_, '_, '_>> = Pin::new(&mut future);
-    // A panic of the driver belongs to no task, so there is nothing to report it for.
-    let _ = attempt(|| driver.drive(pinned));
+    let driven = attempt(|| driver.drive(pinned));
     future.drop_alarm();
+    if let Err(panic) = driven {
+        let (warnings, index) = (&context.runtime.warnings, future.worker.index());
+        warnings.worker_panicked(index, &panic, Continues::WithoutDriver);
+    }
     if future.end.is_none() {
         future.driver = None;
         future.park_until_over();

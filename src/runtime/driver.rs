@@ -39,9 +39,12 @@ use crate::instant::SystemInstant;
 pub trait Driver: Send + Sync + 'static {
     /// Runs `worker` on the calling thread until it completes, and the reactor while it is pending.
     ///
-    /// Each worker thread calls this once. A task that the reactor wakes on this thread is run by
-    /// this worker if the worker has nothing else to do. If this method panics, or returns before
-    /// `worker` has completed, the worker continues without the driver.
+    /// A thread calls this when it becomes a worker. A task that the reactor wakes on this thread is
+    /// run by this worker if the worker has nothing else to do. If this method panics, or returns
+    /// before `worker` has completed, the worker continues without the driver. A panic is a
+    /// [warning](crate::Warning::WorkerPanicked).
+    ///
+    /// A waker with which `worker` is polled may panic, in its call as in its clone and its drop.
     ///
     /// A waker that the reactor calls on this thread must not wait in
     /// [`block_on`](crate::Runtime::block_on). The thread would wait for itself, so `block_on`

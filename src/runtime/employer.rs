@@ -13,6 +13,8 @@ use crate::timers::Timers;
 
 impl Owner for Inner {
     fn must_see_to(&self, worker: usize) -> bool {
+        #[cfg(test)]
+        super::tests::look();
         self.declared.is_declared()
             || (self.shutdown.has_begun()
                 && (self.is_over()
@@ -21,6 +23,8 @@ impl Owner for Inner {
     }
 
     fn deadline(&self) -> Option<Instant> {
+        #[cfg(test)]
+        super::tests::look();
         self.timers.next()
     }
 
@@ -49,6 +53,8 @@ impl Employer for Inner {
     }
 
     fn timers(&self) -> &Timers {
+        #[cfg(test)]
+        super::tests::look();
         &self.timers
     }
 

@@ -7,7 +7,7 @@
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Waker};
+use std::task::Context;
 use std::time::Duration;
 
 use super::deadlock::{Edge, Who};
@@ -16,6 +16,7 @@ use super::inner::Inner;
 use crate::error::UnhandledFault;
 use crate::instant::{Instant, RealTime};
 use crate::task::{Delivery, MessageEvent, MessageInfo, Runnable, TaskInfo};
+use crate::waker::KeptWaker;
 
 /// Where a task runs.
 #[derive(Clone)]
@@ -203,7 +204,7 @@ pub(crate) enum Deferred {
     Act(Delivery),
     /// The wake-up for a reply. The reply is in its slot and has the number that
     /// [`next_effect`](Engine::next_effect) returned.
-    Answer(Option<Waker>),
+    Answer(Option<KeptWaker>),
 }
 
 /// The deferred effects that are to be applied.

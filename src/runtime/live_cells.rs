@@ -24,6 +24,7 @@ use table::CellTable;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
 use crate::task::{Header, LiveIndex, Look, TaskInfo, TaskKey};
+use crate::waker::KeptWaker;
 
 pub(crate) struct LiveCells {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
@@ -37,7 +38,7 @@ pub(crate) struct LiveCells {
 struct Shard {
     closed: bool,
     cells: CellTable,
-    wakers: Slab<Waker>,
+    wakers: Slab<KeptWaker>,
 }
 
 // SAFETY: (LIVE-1) the cells behind the pointers may be used on any thread, or are only asked to
@@ -159,7 +160,7 @@ impl LiveCells {
                 let mut tasks = shard
                     .wakers
                     .iter()
-                    .map(|(_, waker)| TaskKey::of_task(waker));
+                    .map(|(_, waker)| TaskKey::of_task(waker.as_waker()));
                 tasks.any(|key| keys.contains(&key))
                     || shard
                         .cells
@@ -175,7 +176,7 @@ impl LiveCells {
             let tasks = shard
                 .wakers
                 .iter()
-                .map(|(_, waker)| TaskKey::of_task(waker));
+                .map(|(_, waker)| TaskKey::of_task(waker.as_waker()));
             let all = tasks.chain(shard.cells.iter().map(TaskKey::of_cell));
             all.filter(|key| !keys.contains(key)).count()
         };
@@ -216,7 +217,7 @@ impl LiveCells {
         worker: Option<usize>,
         is_over: impl FnOnce() -> bool,
     ) -> Option<LiveIndex> {
-        let waker = waker.clone();
+        let waker = KeptWaker::new(waker);
         let (index, mut shard) = self.deal(worker, |shard| shard.wakers.len());
         // Checked under the lock. A thread that cancels everything sets the flag first and then
         // takes the lock. So it finds the waker, or this check sees the flag.
@@ -243,15 +244,15 @@ impl LiveCells {
     pub(crate) fn wake_tasks(&self, spare: &[TaskKey]) -> usize {
         let mut woken = 0;
         for shard in &self.shards {
-            let wakers: Vec<Waker> = shard
+            let wakers: Vec<KeptWaker> = shard
                 .lock()
                 .wakers
                 .iter()
-                .map(|(_, waker)| waker.clone())
+                .map(|(_, kept)| kept.clone())
                 .collect();
             for waker in wakers
                 .into_iter()
-                .filter(|waker| !spare.contains(&TaskKey::of_task(waker)))
+                .filter(|waker| !spare.contains(&TaskKey::of_task(waker.as_waker())))
             {
                 woken += 1;
                 waker.wake();

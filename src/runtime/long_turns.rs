@@ -17,6 +17,7 @@ use crate::instant::Instant;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
 use crate::timers::{Armed, Kind, TimerThread};
+use crate::waker::KeptWaker;
 
 /// The shortest time between two looks.
 const LOOK_MIN: Duration = Duration::from_millis(1);
@@ -28,7 +29,7 @@ pub(super) struct LongTurns {
     receiver: WarningReceiver,
     /// The deadline of the next look.
     armed: Mutex<Option<Armed>>,
-    look: Waker,
+    look: KeptWaker,
 }
 
 /// A turn in progress, of a task whose place is known.
@@ -63,7 +64,7 @@ impl LongTurns {
             places: places.clone(),
             receiver,
             armed: Mutex::new(None),
-            look: Waker::from(Arc::new(LookAgain(this.clone()))),
+            look: KeptWaker::from(Waker::from(Arc::new(LookAgain(this.clone())))),
         })
     }
 
@@ -109,7 +110,7 @@ impl LongTurns {
         let (Ok(clock), Some(at)) = (TimerThread::get(), now.checked_add(wait)) else {
             return;
         };
-        let armed = Armed::new(clock, at, Kind::Event, &self.look);
+        let armed = Armed::new(clock, at, Kind::Event, self.look.as_waker());
         let before = std::mem::replace(&mut *self.armed.lock(), armed);
         drop(before);
     }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use super::blocking;
 use super::context::{self, Role, ThreadContext};
 use crate::scheduler::WorkerLocal;
-use crate::sync::mutant;
 use crate::timers::Clock;
 
 /// Prepares this thread to wait, and returns the timers that only this thread would fire.
@@ -25,7 +24,7 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
     let made = context::outward(|contexts| {
         let contexts = contexts.filter(|context| context.runtime.is_here());
         let mut judged = contexts.filter_map(|context| match context.role.get() {
-            Role::Worker(local) => Some(give_away(context, local).map(|()| None)),
+            Role::Worker(local) => Some(make_way_of(context, local).map(|()| None)),
             Role::Pinned(local) if local.is_detached() => Some(Ok(Some(local.clock()))),
             Role::Pinned(_) => Some(Err(
                 "`block_on` was called in a task of a pinned thread, whose other tasks can run \
@@ -63,42 +62,19 @@ pub(crate) fn may_wait() -> bool {
     !is_pinned && context::stage().is_none()
 }
 
-/// Makes another thread continue in the worker's place. This thread joins the pool for blocking
-/// calls when its turn ends.
-fn give_away<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {
+/// Gives a worker's place away, unless nobody needs it.
+fn make_way_of<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {
     let runtime = context.runtime;
     if runtime.is_over() || runtime.is_simulated() {
         // In a shutdown that is over, the place has nothing left to run, and this thread must clear
         // it. In a simulation this is the only thread.
         return Ok(());
     }
-    local.hand_over();
-    let role = context.role.get();
-    if !mutant("a_displaced_worker_keeps_its_place") {
-        // (PLACE-1) Set first, so that this thread touches no queue once another thread has them.
-        context.role.set(Role::Displaced(local));
-    }
-    runtime.makes_way(local.index());
-    // The place is still counted where workers are. This thread is counted until it joins the pool.
-    runtime.inc_activity_apart();
-    let refused = match blocking::lend(runtime, local.index()) {
-        Ok(true) => return Ok(()),
-        Ok(false) => None,
-        Err(refused) => Some(refused),
-    };
-    runtime.dec_activity_apart();
-    local.take_back();
-    context.role.set(role);
-    let Some(refused) = refused else {
-        // The runtime has ended meanwhile: as above.
-        return Ok(());
-    };
-    for job in refused.jobs {
-        blocking::run(Some(runtime), job);
-    }
-    Err(format!(
-        "`block_on` was called in a task, and no spare thread could be started to replace the \
-         worker: {}",
-        refused.error
-    ))
+    // If it returns false, the runtime has ended meanwhile: as above.
+    blocking::give_away(context, local).map(drop).map_err(|error| {
+        format!(
+            "`block_on` was called in a task, and no spare thread could be started to replace the \
+             worker: {error}"
+        )
+    })
 }

@@ -1,7 +1,9 @@
 //! Warnings: mistakes of a program that would otherwise be silent, and their texts.
 
 use std::fmt::{self, Display};
+use std::io;
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::actor_status::ActorStatus;
@@ -39,6 +41,37 @@ pub enum Warning {
     /// or a worker of a spool. It is a mistake if the actor keeps its own address. See
     /// [`detect_deadlocks`](crate::Builder::detect_deadlocks).
     LeftAlone(Vec<ActorStatus>),
+    /// A worker has panicked outside any turn: its driver, its policy, or the runtime itself.
+    ///
+    /// What is queued there still runs, as long as a worker is left.
+    WorkerPanicked(WorkerPanic),
+}
+
+/// A panic of a worker outside any turn.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WorkerPanic {
+    /// The index of the worker, which counts from 0.
+    pub worker: usize,
+    /// The text of the panic.
+    pub panic: String,
+    /// What became of the worker.
+    pub continues: Continues,
+}
+
+/// How the work of a worker continues after a [panic](WorkerPanic).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Continues {
+    /// Another thread is the worker now.
+    OnAnotherThread,
+    /// No other thread could be started, for this reason. So the thread remains the worker.
+    OnThisThread(Arc<io::Error>),
+    /// The [driver](crate::Driver) panicked, and the worker does without it.
+    WithoutDriver,
+    /// The [policy](crate::policy::Policy) could not create the data of the worker. The other
+    /// workers do without this one.
+    Nowhere,
 }
 
 /// A turn that is longer than [`long_turns`](crate::Builder::long_turns) allows.
@@ -100,11 +133,27 @@ impl Display for Warning {
                     }
                 })
             }
+            Warning::WorkerPanicked(panic) => panic.fmt(f),
         }
     }
 }
 
 const ADVICE: &str = "blocking calls belong in `unblock`";
+
+impl Display for WorkerPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WorkerPanic { worker, panic, .. } = self;
+        write!(f, "worker {worker} panicked outside any turn: {panic}; ")?;
+        match &self.continues {
+            Continues::OnAnotherThread => f.write_str("another thread replaces it"),
+            Continues::OnThisThread(error) => {
+                write!(f, "no thread could replace it ({error}), so it goes on")
+            }
+            Continues::WithoutDriver => f.write_str("it goes on without its driver"),
+            Continues::Nowhere => f.write_str("the other workers go on without it"),
+        }
+    }
+}
 
 /// Displays the task or actor and its place: ``actor `crawl` (src/main.rs:12)``.
 impl Display for LongTurn {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::options::{OnWarning, Options, print_line};
-use super::warning::Warning;
-use crate::contain::contain;
+use super::warning::{Continues, Warning, WorkerPanic};
+use crate::contain::{Panic, contain};
 use crate::sync::Process;
 use crate::tracer::{self, EventKind, Level, Subject, Tracer};
 
@@ -30,6 +30,15 @@ impl WarningReceiver {
             is_simulated,
             process: options.process,
         }
+    }
+
+    /// Warns that a worker has panicked outside any turn.
+    pub(super) fn worker_panicked(&self, worker: usize, panic: &Panic, continues: Continues) {
+        self.warn(&Warning::WorkerPanicked(WorkerPanic {
+            worker,
+            panic: panic.to_string(),
+            continues,
+        }));
     }
 
     /// Gives the receiver a warning. A panic of the receiver is contained.

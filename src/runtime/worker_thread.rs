@@ -1,14 +1,18 @@
 //! The thread of a worker, from its start until its end in a shutdown.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::blocking;
 use super::context::{Role, ThreadContext};
 use super::driven_worker::drive;
 use super::driver::Driver;
 use super::inner::Inner;
-use crate::contain::contain;
-use crate::scheduler::{Driven, Worker, WorkerEnd, WorkerLocal};
+use super::warning::Continues;
+use crate::contain::{Panic, attempt, contain};
+use crate::scheduler::{Driven, Employer, Worker, WorkerEnd, WorkerLocal};
+use crate::sync::MODEL;
 
 /// Runs the thread of a worker.
 pub(super) fn work(inner: &Arc<Inner>, index: usize) {
@@ -19,11 +23,15 @@ pub(super) fn work(inner: &Arc<Inner>, index: usize) {
 
 /// Runs worker `index` until the runtime is over, or until another thread takes its place.
 pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> WorkerEnd {
-    let mut made = None;
-    contain(|| made = Some(WorkerLocal::new(&inner.scheduler, &**inner, index)));
-    let Some(mut local) = made else {
-        go_without(inner, index);
-        return WorkerEnd::Over;
+    let made = attempt(|| WorkerLocal::new(&inner.scheduler, &**inner, index));
+    let mut local = match made {
+        Ok(local) => local,
+        Err(panic) => {
+            let warnings = &inner.warnings;
+            warnings.worker_panicked(index, &panic, Continues::Nowhere);
+            go_without(inner, index);
+            return WorkerEnd::Over;
+        }
     };
     if inner.options.driver.is_some() {
         local.drive();
@@ -40,9 +48,11 @@ fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> WorkerEnd {
     }
     let context = ThreadContext::new(inner, Role::Worker(local));
     let _entered = context.enter();
-    let mut worker = Worker::new(&**inner, local, &context);
-    let left = worker.run_until_over();
-    leave(inner, &worker, left)
+    // The worker of the loop is in registers, so it is made within.
+    let left = until_over(&context, local, || {
+        Worker::new(&**inner, local, &context).run_until_over()
+    });
+    leave(inner, &Worker::new(&**inner, local, &context), left)
 }
 
 // Not inlined into `hold`: a worker that is lent to a driver is in memory, and not in registers.
@@ -55,10 +65,82 @@ fn hold_driven(
 ) -> WorkerEnd {
     let context = ThreadContext::new(inner, Role::Worker(local));
     let mut worker = Worker::new(&**inner, local, &context);
-    let left = drive(driver, &mut worker, &context, driven);
+    let left = until_over(&context, local, || {
+        drive(driver, &mut worker, &context, driven)
+    });
     let _entered = context.enter();
     leave(inner, &worker, left)
 }
+
+/// Runs the loop of a worker to its end. If it panics, another thread becomes the worker; if none
+/// can be started, this one remains it.
+fn until_over<'a>(
+    context: &ThreadContext<'a>,
+    local: &'a WorkerLocal<'a>,
+    mut run: impl FnMut() -> WorkerEnd,
+) -> WorkerEnd {
+    let counters = &context.runtime.scheduler.counters[local.index()];
+    loop {
+        let turns = counters.runs();
+        let panic = match attempt(&mut run) {
+            Ok(left) => return left,
+            Err(panic) => panic,
+        };
+        if has_replaced(context, local, panic, counters.runs() > turns) {
+            return WorkerEnd::Displaced;
+        }
+    }
+}
+
+/// How long a thread waits before the worker continues, if its loop has panicked before its first
+/// turn. It may do so again and again, and must not hold a core.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Reports the panic of a worker's loop, and makes another thread the worker. Returns false if none
+/// could be started, or the runtime has ended.
+#[cold]
+fn has_replaced<'a>(
+    context: &ThreadContext<'a>,
+    local: &'a WorkerLocal<'a>,
+    panic: Panic,
+    had_turns: bool,
+) -> bool {
+    let inner = context.runtime;
+    if MODEL && panic.text() != Some(IN_A_TEST) {
+        // Of the model.
+        std::panic::resume_unwind(panic.into_payload());
+    }
+    let warn = |continues| {
+        let warnings = &inner.warnings;
+        warnings.worker_panicked(local.index(), &panic, continues);
+    };
+    if context.running.take().is_some() {
+        // Its turn was not ended.
+        inner.turn_ended();
+    }
+    if context.is_displaced() {
+        warn(Continues::OnAnotherThread);
+        return true;
+    }
+    local.recover();
+    if !had_turns && !MODEL {
+        std::thread::sleep(PAUSE);
+    }
+    let given = match blocking::give_away(context, local) {
+        Ok(false) => Err(io::Error::other("the runtime has ended")),
+        given => given.map(drop),
+    };
+    let has_replaced = given.is_ok();
+    let continues = given.map_or_else(
+        |error| Continues::OnThisThread(Arc::new(error)),
+        |()| Continues::OnAnotherThread,
+    );
+    warn(continues);
+    has_replaced
+}
+
+/// The text of the panics that tests cause in the loop of a worker.
+pub(super) const IN_A_TEST: &str = "bomb in a loop";
 
 /// Cleans up when a thread stops being a worker.
 #[inline(always)]

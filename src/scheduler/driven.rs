@@ -5,13 +5,14 @@
 //!   [`resume`](super::WorkerLocal::resume) reports that it is awake. It takes no entry meanwhile,
 //!   since another thread may be about to wake it for one.
 
-use std::cell::{Cell, RefCell};
+use crate::waker::KeptWaker;
+use std::cell::Cell;
 use std::task::Waker;
 use std::time::Duration;
 
 /// The waker of a driven worker, and how long it may wait.
 pub(crate) struct Driven {
-    waker: RefCell<Waker>,
+    waker: Cell<KeptWaker>,
     /// The time that the worker was to wait has passed.
     is_over: Cell<bool>,
     /// How long the worker may wait, if it sleeps.
@@ -24,7 +25,7 @@ type Wait = Option<Duration>;
 impl Driven {
     pub(crate) fn new() -> Self {
         Driven {
-            waker: RefCell::new(Waker::noop().clone()),
+            waker: Cell::new(KeptWaker::noop()),
             is_over: Cell::new(false),
             waits: Cell::new(None),
         }
@@ -32,7 +33,10 @@ impl Driven {
 
     /// Begins a poll of the worker; `is_over` says that its wait has passed.
     pub(crate) fn begin_poll(&self, waker: &Waker, is_over: bool) {
-        self.waker.borrow_mut().clone_from(waker);
+        // The waker is out of the cell while its functions are called.
+        let mut own = self.waker.replace(KeptWaker::noop());
+        own.renew(waker);
+        self.waker.set(own);
         self.is_over.set(is_over);
     }
 
@@ -45,8 +49,12 @@ impl Driven {
         self.waits.set(waits);
     }
 
-    pub(super) fn waker(&self) -> Waker {
-        self.waker.borrow().clone()
+    /// Returns a waker of this poll.
+    pub(super) fn waker(&self) -> KeptWaker {
+        let own = self.waker.replace(KeptWaker::noop());
+        let another = own.clone();
+        self.waker.set(own);
+        another
     }
 
     /// Returns whether the wait has passed, and clears that.

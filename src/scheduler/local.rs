@@ -9,6 +9,7 @@ use super::queues::runnable;
 use super::ring::Entry;
 use super::shared::Scheduler;
 use crate::contain::contain;
+use crate::sync::mutant;
 use crate::task::Runnable;
 
 /// A worker's side of the policy. It never leaves the worker's thread.
@@ -144,6 +145,23 @@ impl<'a> WorkerLocal<'a> {
         if let Side::Stealing(_, worker) = &self.side {
             worker.owe_keeper();
         }
+    }
+
+    /// Ends what this worker was about when its loop panicked: a sleep, a search, a watch.
+    #[cold]
+    pub(crate) fn recover(&self) {
+        if mutant("a_panic_leaves_the_search") {
+            return;
+        }
+        match &self.side {
+            Side::Stealing(stealing, worker) => stealing.recover(worker, &self.duties()),
+            Side::Erased(Some((other, _))) => other.parking.recover(self.index),
+            Side::Erased(None) => {}
+        }
+        if let Some(driven) = &self.driven {
+            driven.set_waits(None);
+        }
+        self.duties().wakes_up();
     }
 
     /// Gives up the deadline and the queue of this worker, since this thread stops being the

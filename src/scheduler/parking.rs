@@ -87,6 +87,14 @@ impl Parking {
         }
     }
 
+    /// Ends the rest of a worker whose loop panicked. A wake-up that it had may be for a runnable, so
+    /// it is passed on.
+    pub(crate) fn recover(&self, me: usize) {
+        self.resting.lock().woken(me);
+        self.parkers[me].stop_waiting();
+        self.get_up(me, true);
+    }
+
     /// Leaves `resting`. `has_found`: this worker has a runnable, and passes on a wake-up for
     /// another.
     fn get_up(&self, me: usize, has_found: bool) {
@@ -117,7 +125,7 @@ impl Parking {
                 duties.parks();
                 self.resting.lock().waits_here(me);
             }
-            // Before the poll: if the waker panics, the worker must know that it rests.
+            // Before the poll, after which the waker may have been called.
             driven.set_waits(Some(wait));
             if driven.take_over() {
                 break;

@@ -72,7 +72,8 @@ pub use crate::task::{Runnable, TaskInfo};
 /// # Panics
 ///
 /// The runtime contains a panic of any of these functions. A runnable that the panic drops is
-/// cancelled. If `worker` panics, the runtime continues without that worker.
+/// cancelled. If `worker` panics, the runtime [warns](crate::Warning::WorkerPanicked) and continues
+/// without that worker.
 ///
 /// # Shutdown
 ///

@@ -15,6 +15,7 @@ use crate::instant::Instant;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Fences, MODEL, Mutex, mutant};
+use crate::waker::KeptWaker;
 
 /// How long the watcher sleeps between two checks of the slots of running workers.
 ///
@@ -410,7 +411,7 @@ impl WorkerSleep {
         loop {
             let wait = self.wait_of(me, view);
             let is_over = is_over || wait == Some(Duration::ZERO);
-            let had_token = self.parkers[me].poll(waker.clone());
+            let had_token = self.parkers[me].poll(KeptWaker::new(waker));
             if !had_token && !is_over {
                 return Err(wait);
             }

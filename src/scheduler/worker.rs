@@ -98,6 +98,10 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         }
     }
 
+    pub(crate) fn index(&self) -> usize {
+        self.local.index()
+    }
+
     /// Runs tasks until the runtime has ended or another thread has taken over the worker.
     pub(crate) fn run_until_over(&mut self) -> WorkerEnd {
         match self.run::<false>() {

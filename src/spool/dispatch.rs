@@ -10,7 +10,6 @@
 //! - SPOOL-3: a worker is idle if and only if it has its assignment, is fit, and has room.
 
 use std::sync::{Arc, Weak};
-use std::task::Waker;
 
 use slab::Slab;
 
@@ -26,6 +25,7 @@ use crate::actor::{Reply, WeakAddress};
 use crate::error::AskError;
 use crate::instant::Instant;
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
 pub(super) struct Dispatch<Q, R> {
     pub(super) limits: Limits,
@@ -52,7 +52,7 @@ pub(super) struct Dispatch<Q, R> {
     /// When the manager looks at the spool again.
     pub(super) alarm: Option<Instant>,
     /// The waker of the manager.
-    pub(super) manager: Option<Waker>,
+    pub(super) manager: Option<KeptWaker>,
     /// The workers that the manager does not watch yet.
     pub(super) hired: Vec<usize>,
     /// The workers whose mailbox had no room.

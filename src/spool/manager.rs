@@ -10,14 +10,15 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use futures_core::Stream;
-use futures_util::stream::FuturesUnordered;
 
 use super::pool::Pool;
 use super::verdict::Stopped;
 use crate::actor::{Address, Context, Permit, Reply};
 use crate::contain::attempt;
 use crate::instant::Instant;
+use crate::task::Unordered;
 use crate::time::Alarm;
+use crate::waker::KeptWaker;
 
 /// The actor. A trace calls a spool without a name after this type, which has its name from
 /// layer_cake.
@@ -26,9 +27,9 @@ pub(super) struct ObjectSpool<Q: Send + 'static, R: Send + 'static> {
     /// `None` if all workers join from outside.
     factory: Option<Factory<Q, R>>,
     /// The ends of the workers.
-    ends: FuturesUnordered<End>,
+    ends: Unordered<End>,
     /// The full mailboxes of workers that will have room.
-    rooms: FuturesUnordered<Room<Q, R>>,
+    rooms: Unordered<Room<Q, R>>,
     alarm: Alarm,
     is_stopping: bool,
 }
@@ -50,8 +51,8 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
         ObjectSpool {
             pool,
             factory,
-            ends: FuturesUnordered::new(),
-            rooms: FuturesUnordered::new(),
+            ends: Unordered::new(),
+            rooms: Unordered::new(),
             alarm: Alarm::default(),
             is_stopping: false,
         }
@@ -70,14 +71,12 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
         }
         loop {
             self.watch_workers(task);
-            while let Poll::Ready(Some(worker)) = Pin::new(&mut self.ends).poll_next(task) {
+            while let Poll::Ready(Some(worker)) = self.ends.poll_next(task) {
                 let now = Instant::now();
                 self.pool
                     .change(|it, outbox| it.worker_ended(worker, now, outbox));
             }
-            while let Poll::Ready(Some((worker, permit))) =
-                Pin::new(&mut self.rooms).poll_next(task)
-            {
+            while let Poll::Ready(Some((worker, permit))) = self.rooms.poll_next(task) {
                 let now = Instant::now();
                 self.pool
                     .change(|it, outbox| it.has_room(worker, permit, now, outbox));
@@ -100,8 +99,10 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
 
     /// Takes up the workers that are new, or have no room, and leaves the waker.
     fn watch_workers(&mut self, task: &TaskContext<'_>) {
+        // What it replaces is dropped when the lock is free.
+        let mut waker = Some(KeptWaker::new(task.waker()));
         let (hired, full, late) = self.pool.change(|it, _| {
-            it.manager = Some(task.waker().clone());
+            std::mem::swap(&mut it.manager, &mut waker);
             let (hired, full) = (std::mem::take(&mut it.hired), std::mem::take(&mut it.full));
             let address = |key: usize| Some((key, it.workers.get(key)?.address.clone()));
             let hired: Vec<_> = hired.into_iter().filter_map(address).collect();

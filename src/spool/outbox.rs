@@ -2,20 +2,20 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::assignment::{Assignment, recover};
 use super::worker::PoolWorker;
 use crate::actor::{Address, Permit, Reply};
 use crate::contain::contain;
 use crate::error::Refusal;
+use crate::waker::KeptWaker;
 
 pub(super) struct Outbox<Q, R> {
     /// Most changes have one errand at most, which needs no allocation.
     first: Option<Errand<Q, R>>,
     others: VecDeque<Errand<Q, R>>,
     /// The waker of the manager, if it has something to do.
-    pub(super) alert: Option<Waker>,
+    pub(super) alert: Option<KeptWaker>,
 }
 
 pub(super) enum Errand<Q, R> {

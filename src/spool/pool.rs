@@ -129,7 +129,7 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
             }
         }
         if let Some(waker) = outbox.alert.take() {
-            contain(|| waker.wake());
+            waker.wake();
         }
     }
 

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use futures_core::Stream;
-use futures_util::stream::FuturesUnordered;
 
 use super::error::Escalated;
 use super::member::{Ended, Member};
@@ -28,6 +27,7 @@ use super::status::ChildState;
 use super::tree::{Event, Tree};
 use crate::actor::{Context, History, Order, Report};
 use crate::instant::Instant;
+use crate::task::Unordered;
 use crate::time::{Sleep, sleep};
 
 pub(super) struct Supervising {
@@ -37,7 +37,7 @@ pub(super) struct Supervising {
     pub(super) stopping: Option<Stop>,
     /// By number, which is the order of their starts.
     pub(super) children: BTreeMap<u64, Child>,
-    ended: FuturesUnordered<Ended>,
+    ended: Unordered<Ended>,
     pub(super) failures: History,
     /// The children that begin when their turn comes.
     pub(super) ready: BTreeSet<u64>,
@@ -130,7 +130,7 @@ impl Supervising {
             mode,
             stopping: None,
             children: BTreeMap::new(),
-            ended: FuturesUnordered::new(),
+            ended: Unordered::new(),
             failures: History::default(),
             ready: BTreeSet::new(),
             dropping: BTreeSet::new(),
@@ -162,7 +162,7 @@ impl Supervising {
                 self.handle(event);
                 left -= 1;
             }
-            while let Poll::Ready(Some(id)) = Pin::new(&mut self.ended).poll_next(task) {
+            while let Poll::Ready(Some(id)) = self.ended.poll_next(task) {
                 self.forget(id);
             }
             self.advance();

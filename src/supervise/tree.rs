@@ -14,6 +14,7 @@ use crate::actor::{Order, Report};
 use crate::runtime::context;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::TaskInfo;
+use crate::waker::KeptWaker;
 
 /// One supervisor and its children.
 pub(super) struct Tree {
@@ -27,7 +28,7 @@ pub(super) struct Tree {
 struct Shared {
     events: VecDeque<Event>,
     /// The waker of the supervisor, while it waits for an event.
-    waker: Option<Waker>,
+    waker: Option<KeptWaker>,
     /// By number, which is the order of their starts.
     children: BTreeMap<u64, Status>,
     /// The number of each child, by the id of its actor.
@@ -147,7 +148,7 @@ impl Tree {
 
     /// Takes the next event. If there is none, the next one wakes `waker`.
     pub(super) fn pop(&self, waker: &Waker) -> Option<Event> {
-        let mut waker = Some(waker.clone());
+        let mut waker = Some(KeptWaker::new(waker));
         let mut shared = self.shared();
         let event = shared.events.pop_front();
         if event.is_none() {

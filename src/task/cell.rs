@@ -260,10 +260,10 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         if before.is_awaited {
             // (TASK-4) The awaiter was armed.
             let awaiter = cell.header.change_awaiter(None);
-            contain(|| match awaiter {
+            match awaiter {
                 Some(waker) if before.is_wanted => waker.wake(),
                 unneeded => drop(unneeded),
-            });
+            }
         }
         // SAFETY: (TASK-2) the task's own reference, released last.
         unsafe { task_header::release(header) };

@@ -172,9 +172,15 @@ pub(crate) struct Look {
     pub(crate) incarnation: u64,
 }
 
+/// Returns whether this waker wakes a cell.
+#[inline]
+pub(super) fn is_waker(waker: &Waker) -> bool {
+    std::ptr::eq(waker.vtable(), &WAKER)
+}
+
 /// Returns a snapshot of the cell that this waker wakes, or `None` if it wakes something else.
 pub(crate) fn look_at(waker: &Waker) -> Option<Look> {
-    if !std::ptr::eq(waker.vtable(), &WAKER) {
+    if !is_waker(waker) {
         return None;
     }
     // SAFETY: (HEADER-1) the waker's reference.

@@ -17,7 +17,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::executor::Executor;
 use super::key::TaskKey;
@@ -25,6 +25,7 @@ use super::runnable::{RunVTable, Runnable};
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::SpinLock;
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
 #[repr(C)]
 struct JobCell<H, F, R> {
@@ -35,8 +36,8 @@ struct JobCell<H, F, R> {
 }
 
 enum JobState<F, R> {
-    Waits(F, Waker),
-    Runs(Waker),
+    Waits(F, KeptWaker),
+    Runs(KeptWaker),
     Done(Result<R, Panic>),
     /// The job was dropped without having run.
     Lost,
@@ -87,10 +88,10 @@ impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
             _ => std::mem::replace(state, end),
         });
         match previous {
-            JobState::Runs(waker) if !mutant("caller_is_not_woken") => contain(|| waker.wake()),
+            JobState::Runs(waker) if !mutant("caller_is_not_woken") => waker.wake(),
             JobState::Waits(job, waker) => {
                 contain(|| drop(job));
-                contain(|| waker.wake());
+                waker.wake();
             }
             unneeded => unneeded.give_up(),
         }
@@ -102,10 +103,7 @@ impl<F, R> JobState<F, R> {
     /// panic.
     fn give_up(self) {
         match self {
-            JobState::Waits(job, waker) => {
-                contain(|| drop(job));
-                contain(|| drop(waker));
-            }
+            JobState::Waits(job, _waker) => contain(|| drop(job)),
             unneeded => contain(|| drop(unneeded)),
         }
     }
@@ -113,7 +111,7 @@ impl<F, R> JobState<F, R> {
 
 impl<H, F, R> JobCell<H, F, R> {
     /// Takes the final state, or calls `waits` with the stored waker if the job has not ended.
-    fn take(&self, waits: impl FnOnce(&mut Waker)) -> Option<JobState<F, R>> {
+    fn take(&self, waits: impl FnOnce(&mut KeptWaker)) -> Option<JobState<F, R>> {
         self.state.with(|state| match state {
             JobState::Waits(_, waker) | JobState::Runs(waker) => {
                 waits(waker);
@@ -146,7 +144,7 @@ where
     /// next.
     ///
     /// `is_watching`: the executor observes the end of the job.
-    pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: Waker) -> Self {
+    pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: KeptWaker) -> Self {
         let cell = Arc::new(JobCell {
             vtable: JobCell::<H, F, R>::VTABLE,
             state: SpinLock::new(JobState::Waits(job, waker)),
@@ -167,7 +165,7 @@ impl<H: Executor, F, R> Future for Job<H, F, R> {
         // A task that polls again was most likely woken by the end, so the first attempt clones no
         // waker.
         let end = self.0.take(|_| {}).or_else(|| {
-            let mut waker = cx.waker().clone();
+            let mut waker = KeptWaker::new(cx.waker());
             self.0.take(|left| std::mem::swap(left, &mut waker))
         });
         if let (Some(_), Some(watcher)) = (&end, &self.0.watcher) {

@@ -20,7 +20,6 @@ mod tests;
 
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::task::Waker;
 
 use super::header::Header;
 use super::runnable::cell_of;
@@ -28,6 +27,7 @@ use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, mutant};
 use crate::tracer::{Subject, Tracer};
+use crate::waker::KeptWaker;
 
 /// The default number of messages in a turn. It is large enough to be worth a turn, and small
 /// enough that a burst of messages does not accumulate in one actor.
@@ -306,9 +306,12 @@ pub(crate) fn actor() -> Option<TaskInfo> {
 }
 
 /// Returns a waker of the actor that this thread runs, if any.
-pub(crate) fn actor_waker() -> Option<Waker> {
-    // SAFETY: (RUN-1) this is its turn. The clone owns a reference.
-    with_cell(|cell, _| unsafe { Waker::clone(&Header::waker(cell)) })
+pub(crate) fn actor_waker() -> Option<KeptWaker> {
+    with_cell(|cell, _| {
+        // SAFETY: (RUN-1) this is its turn.
+        let waker = unsafe { Header::waker(cell) };
+        KeptWaker::new(&waker)
+    })
 }
 
 /// Returns the number of the actor that this thread runs, or 0.

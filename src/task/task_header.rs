@@ -15,15 +15,15 @@ use super::header::Header;
 use super::run;
 use super::runnable::{RunVTable, cell_of};
 use super::state::{Found, TaskState};
-use crate::contain::contain;
 use crate::sync::{Process, UnsafeCell};
+use crate::waker::KeptWaker;
 
 /// The part of a cell that the handle and wakers use.
 #[repr(C)]
 pub(super) struct TaskHeader {
     pub(super) vtable: &'static TaskVTable,
     pub(super) state: TaskState,
-    awaiter: UnsafeCell<Option<Waker>>,
+    awaiter: UnsafeCell<Option<KeptWaker>>,
 }
 
 /// The operations on a cell of unknown type.
@@ -79,19 +79,20 @@ impl TaskHeader {
         if found != Found::Alive {
             return found;
         }
-        let new = self.awaiter.with_mut(|awaiter| {
+        let is_same = self.awaiter.with_mut(|awaiter| {
             // SAFETY: (TASK-4) the awaiter is disarmed, and the task has not ended.
             let old = unsafe { &*awaiter };
-            let same = old.as_ref().is_some_and(|old| old.will_wake(waker));
-            (!same).then(|| waker.clone())
+            old.as_ref().is_some_and(|old| old.will_wake(waker))
         });
-        let old = new.and_then(|new| self.change_awaiter(Some(new)));
-        contain(|| drop(old));
+        if !is_same {
+            let old = self.change_awaiter(Some(KeptWaker::new(waker)));
+            drop(old);
+        }
         let found = self.state.arm();
         if found != Found::Alive {
             // The task ended before `arm`, so its end woke nothing.
             let unneeded = self.change_awaiter(None);
-            contain(|| drop(unneeded));
+            drop(unneeded);
         }
         found
     }
@@ -102,12 +103,12 @@ impl TaskHeader {
     pub(super) fn await_no_more(&self) {
         if self.state.disarm() == Found::Alive {
             let unneeded = self.change_awaiter(None);
-            contain(|| drop(unneeded));
+            drop(unneeded);
         }
     }
 
     /// Replaces the awaiter. The caller is the awaiter's owner (TASK-4).
-    pub(super) fn change_awaiter(&self, new: Option<Waker>) -> Option<Waker> {
+    pub(super) fn change_awaiter(&self, new: Option<KeptWaker>) -> Option<KeptWaker> {
         // SAFETY: (TASK-4) by the caller's promise; this calls no user code.
         self.awaiter
             .with_mut(|awaiter| unsafe { std::mem::replace(&mut *awaiter, new) })
@@ -120,7 +121,7 @@ impl Drop for TaskHeader {
         let awaiter = self
             .awaiter
             .with_mut(|awaiter| unsafe { (*awaiter).take() });
-        contain(|| drop(awaiter));
+        drop(awaiter);
     }
 }
 
@@ -148,6 +149,12 @@ pub(super) unsafe fn waker(header: NonNull<TaskHeader>) -> ManuallyDrop<Waker> {
     // SAFETY: the waker is never dropped, so it releases no reference; by the caller's promise none
     // is needed.
     ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(header)) })
+}
+
+/// Returns whether this waker wakes a plain task.
+#[inline]
+pub(super) fn is_waker(waker: &Waker) -> bool {
+    std::ptr::eq(waker.vtable(), &WAKER)
 }
 
 fn raw_waker(header: NonNull<TaskHeader>) -> RawWaker {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use async_net::{TcpListener, TcpStream};
 use futures::io::{AsyncReadExt, AsyncWriteExt};
 use greenroom::policy::{Policy, Prioritized, Sharing, Simulated, Stealing};
-use greenroom::{BuildError, Builder, Driver, Runtime};
+use greenroom::{BuildError, Builder, Continues, Driver, Runtime, Warning};
 
 use crate::support::{WATCH, drive, within};
 
@@ -295,6 +295,31 @@ fn a_worker_continues_without_a_driver_that_panics_or_returns() {
         within(WATCH, move || {
             let builder = Runtime::builder().workers(2);
             does_all_that_a_runtime_does(builder.driver(Faulty(breach)));
+        });
+    }
+}
+
+#[test]
+fn a_driver_that_panics_is_reported() {
+    for breach in [Breach::Panics, Breach::PanicsInSleep] {
+        within(WATCH, move || {
+            let (warn, warnings) = channel();
+            let builder = Runtime::builder().workers(1).driver(Faulty(breach));
+            let builder = builder.on_warning(move |warning| warn.send(warning.clone()).unwrap());
+            let runtime = builder.build().unwrap();
+            // A worker with a deadline sleeps in its driver.
+            let sleeps = greenroom::time::sleep(Duration::from_secs(3600));
+            runtime.spawn(sleeps).detach();
+            let Warning::WorkerPanicked(warning) = crate::support::received(&warnings) else {
+                panic!("another warning")
+            };
+            assert!(matches!(warning.continues, Continues::WithoutDriver));
+            let text = warning.to_string();
+            assert!(
+                text.starts_with("worker 0 panicked outside any turn: a driver "),
+                "{text}"
+            );
+            assert!(text.ends_with("; it goes on without its driver"), "{text}");
         });
     }
 }

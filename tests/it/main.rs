@@ -115,5 +115,6 @@ mod timeline;
 mod trace;
 mod unblock;
 mod undelivered;
+mod waker_panics;
 mod warnings;
 mod watching;

@@ -1,11 +1,12 @@
 //! The rules of the tree that no compiler checks.
 //!
-//! The parts check the imports, the modules that may use `std` directly, and what ARCHITECTURE.md
-//! says about the files of `src`.
+//! The parts check the imports, the modules that may use `std` directly, how wakers are kept, and what
+//! ARCHITECTURE.md says about the files of `src`.
 
 mod imports;
 mod papers;
 mod std_use;
+mod wakers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

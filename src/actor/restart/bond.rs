@@ -15,10 +15,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::actor::deferred::after_effects;
-use crate::mailbox::wake_foreign;
 use crate::runtime::context;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::waker::KeptWaker;
 
 /// What a supervisor wants of an actor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct Bond {
     /// The last order, or [`NONE`].
     order: AtomicU32,
     /// The waker of the actor, once it was polled.
-    waker: Mutex<Option<Waker>>,
+    waker: Mutex<Option<Arc<KeptWaker>>>,
     report: Arc<dyn Fn(Report) + Send + Sync>,
 }
 
@@ -80,7 +80,7 @@ impl Bond {
         self.order.store(order as u32, Ordering::Release);
         let waker = self.waker.lock().clone();
         if let Some(waker) = waker {
-            wake_foreign(waker);
+            waker.wake_by_ref();
         }
     }
 
@@ -98,9 +98,9 @@ impl Bond {
 
     /// Stores the waker of the actor, for later orders.
     pub(super) fn register(&self, waker: &Waker) {
-        let mut stored = self.waker.lock();
-        if stored.is_none() {
-            *stored = Some(waker.clone());
+        if self.waker.lock().is_none() {
+            let waker = Arc::new(KeptWaker::new(waker));
+            *self.waker.lock() = Some(waker);
         }
     }
 

@@ -8,11 +8,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::task::Waker;
 
-use futures_util::task::AtomicWaker;
-
-use crate::contain::contain;
 use crate::runtime::context;
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{Mutex, Process};
+use crate::waker::KeptWaker;
 
 /// The state of a source, as its actor treats it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,22 +26,29 @@ pub(in crate::actor) enum Standing {
 /// The state that a source and its guard share.
 pub(in crate::actor) struct Switch {
     standing: AtomicU32,
-    source: AtomicWaker,
+    source: Mutex<Option<KeptWaker>>,
+    process: Process,
 }
 
 impl Switch {
     pub(in crate::actor) fn new(standing: Standing) -> Arc<Self> {
         Arc::new(Switch {
             standing: AtomicU32::new(standing as u32),
-            source: AtomicWaker::new(),
+            source: Mutex::new(None),
+            process: Process::current(),
         })
     }
 
     /// Returns the state of the source. A later change wakes `waker`.
     pub(in crate::actor) fn look(&self, waker: &Waker) -> Standing {
-        self.source.register(waker);
-        // Acquire pairs with the Release in `set`. `register` and `wake` order this load with
-        // `set`: either it sees the new state, or `set` wakes the source.
+        let is_new = |kept: &Option<KeptWaker>| kept.as_ref().is_none_or(|it| !it.will_wake(waker));
+        if is_new(&self.source.lock()) {
+            let kept = KeptWaker::new(waker);
+            let before = self.source.lock().replace(kept);
+            drop(before);
+        }
+        // Acquire pairs with the Release in `set`. The lock orders this load with `set`: either it
+        // sees the new state, or `set` wakes the source.
         match self.standing.load(Ordering::Acquire) {
             standing if standing == Standing::Foreground as u32 => Standing::Foreground,
             standing if standing == Standing::Background as u32 => Standing::Background,
@@ -54,7 +60,14 @@ impl Switch {
         context::settle();
         // Release pairs with the Acquire in `look`.
         self.standing.store(standing as u32, Ordering::Release);
-        contain(|| self.source.wake());
+        // At a fork, a thread of the parent may have held the lock.
+        if !self.process.is_current() {
+            return;
+        }
+        let source = self.source.lock().take();
+        if let Some(source) = source {
+            source.wake();
+        }
     }
 }
 

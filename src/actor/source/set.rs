@@ -6,14 +6,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-
 use super::Source;
 use crate::contain::Panic;
+use crate::task::Unordered;
 
 /// Sources with the keys that their owner gave them.
-pub(in crate::actor) struct SourceSet<K, M>(FuturesUnordered<NextItem<K, M>>);
+pub(in crate::actor) struct SourceSet<K, M>(Unordered<NextItem<K, M>>);
 
 /// The future of the next item of a source.
 struct NextItem<K, M> {
@@ -24,7 +22,7 @@ struct NextItem<K, M> {
 
 impl<K: Copy, M> SourceSet<K, M> {
     pub(in crate::actor) fn new() -> Self {
-        SourceSet(FuturesUnordered::new())
+        SourceSet(Unordered::new())
     }
 
     pub(in crate::actor) fn is_empty(&self) -> bool {
@@ -43,7 +41,7 @@ impl<K: Copy, M> SourceSet<K, M> {
         cx: &mut TaskContext<'_>,
     ) -> Poll<Option<(K, Result<M, Panic>)>> {
         loop {
-            let Some((key, item, source)) = std::task::ready!(self.0.poll_next_unpin(cx)) else {
+            let Some((key, item, source)) = std::task::ready!(self.0.poll_next(cx)) else {
                 return Poll::Ready(None);
             };
             if source.goes_on() && item.is_some() {

@@ -12,7 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
@@ -24,6 +24,7 @@ use crate::runtime::{LiveCells, context, print_fault};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, yield_now};
 use crate::task::{ActorExecutor, Executor, Header, Runnable};
+use crate::waker::KeptWaker;
 
 impl<Fut: Send> SpawnTarget<Fut> for &Handle {}
 
@@ -63,17 +64,17 @@ pub struct TaskExecutor {
 struct Slot {
     runnable: Option<Runnable>,
     /// The waker of the task, unless it was woken since its last poll.
-    waker: Option<Waker>,
+    waker: Option<KeptWaker>,
 }
 
 impl TaskExecutor {
     /// Takes the runnable, if there is one, and replaces the waker.
-    fn take(&self, mut waker: Option<Waker>) -> Option<Runnable> {
+    fn take(&self, mut waker: Option<KeptWaker>) -> Option<Runnable> {
         let mut slot = self.slot.lock();
         std::mem::swap(&mut slot.waker, &mut waker);
         let runnable = slot.runnable.take();
         drop(slot);
-        contain(|| drop(waker));
+        drop(waker);
         runnable
     }
 
@@ -83,7 +84,7 @@ impl TaskExecutor {
         if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 {
             let waker = self.slot.lock().waker.take();
             if let Some(waker) = waker {
-                contain(|| waker.wake());
+                waker.wake();
             }
         }
     }
@@ -105,7 +106,7 @@ impl Future for ActorTask {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(runnable) = self.0.take(Some(cx.waker().clone())) {
+        if let Some(runnable) = self.0.take(Some(KeptWaker::new(cx.waker()))) {
             contain(|| runnable.run());
         }
         // Acquire pairs with the AcqRel in `let_go`.
@@ -142,7 +143,7 @@ impl Executor for Arc<TaskExecutor> {
         // (EXECUTOR-1) From here on the actor may end, and this executor with it.
         drop(slot);
         if let Some(waker) = waker {
-            contain(|| waker.wake());
+            waker.wake();
         }
     }
 

@@ -15,6 +15,7 @@ use crate::runtime::loom::{join, runtime};
 use crate::runtime::{Inner, Runtime};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::timers;
+use crate::waker::KeptWaker;
 
 /// A duration that never passes in the model.
 const LATE: Duration = Duration::from_secs(100);
@@ -57,7 +58,7 @@ fn model_41_outer_wait_is_woken_while_a_nested_wait_takes_the_token() {
         let late = Instant::now() + LATE;
         let armed = pinned
             .timers
-            .insert(late, timers::Kind::Event, Waker::noop().clone());
+            .insert(late, timers::Kind::Event, KeptWaker::noop());
         let (kept, own) = (pinned.clone(), inner.clone());
         let fate = push_to(&pinned, move || {
             let flags = [(); 2].map(|()| Arc::new(Flag::default()));
@@ -118,7 +119,7 @@ fn model_41_loop_sees_finish_while_a_waker_waits_on_its_thread() {
         assert!(
             pinned
                 .timers
-                .insert(Instant::now(), timers::Kind::Event, waker)
+                .insert(Instant::now(), timers::Kind::Event, waker.into())
                 .is_some()
         );
         inner.inc_activity();

@@ -8,19 +8,18 @@
 mod tests;
 
 use std::sync::{Arc, Weak};
-use std::task::Waker;
 
 use slab::Slab;
 
 use super::edge::Edge;
 use super::waits::ListedWait;
 use super::walk;
-use crate::contain::contain;
 use crate::error::Deadlock;
 use crate::lock::SpinLock;
 use crate::scheduler::ActivityCount;
 use crate::sync::{Mutex, Process, mutant};
 use crate::timers::Kind;
+use crate::waker::KeptWaker;
 
 /// The waiting asks of a runtime.
 pub(crate) struct Asks {
@@ -56,7 +55,7 @@ struct AskWait {
 
 enum Waited {
     /// The asker may have left its waker.
-    Waiting(Option<Waker>),
+    Waiting(Option<KeptWaker>),
     Ended(Deadlock),
     /// The ask has another outcome, or was dropped.
     Over,
@@ -133,7 +132,7 @@ pub(crate) fn deadlocked(waiting: Vec<Listed>, others: &[ListedWait]) -> Option<
 pub(crate) fn end(listed: &[Listed], others: &[ListedWait]) -> usize {
     let deadlocks = walk::name_all(&all_edges(listed, others));
     // All asks are ended before the first asker is woken, because that one may answer another ask.
-    let ended: Vec<Option<Waker>> = listed
+    let ended: Vec<Option<KeptWaker>> = listed
         .iter()
         .zip(deadlocks)
         .filter_map(|(ask, deadlock)| ask.wait.end(deadlock))
@@ -141,7 +140,7 @@ pub(crate) fn end(listed: &[Listed], others: &[ListedWait]) -> usize {
     let count = ended.len();
     for waker in ended.into_iter().flatten() {
         if !mutant("ended_asker_is_not_woken") {
-            contain(|| waker.wake());
+            waker.wake();
         }
     }
     count
@@ -170,7 +169,7 @@ impl AskWait {
     }
 
     /// Ends the ask unless it has an outcome. Returns the asker's waker if it does.
-    fn end(&self, deadlock: Deadlock) -> Option<Option<Waker>> {
+    fn end(&self, deadlock: Deadlock) -> Option<Option<KeptWaker>> {
         let mut ended = Waited::Ended(deadlock);
         self.state.with(|state| match state {
             Waited::Waiting(_) => {
@@ -195,7 +194,7 @@ impl AskWait {
 
     /// Settles the ask with another outcome unless it has one. Returns the asker's waker if it
     /// does.
-    fn settle(&self) -> Option<Option<Waker>> {
+    fn settle(&self) -> Option<Option<KeptWaker>> {
         let settled = self.state.with(|state| match state {
             Waited::Waiting(waker) => {
                 let waker = waker.take();
@@ -250,7 +249,7 @@ impl Listing {
     }
 
     /// Swaps the waker for the previous one. Returns the deadlock if the ask has ended in one.
-    pub(crate) fn leave(&self, waker: &mut Option<Waker>) -> Option<Deadlock> {
+    pub(crate) fn leave(&self, waker: &mut Option<KeptWaker>) -> Option<Deadlock> {
         self.0.state.with(|state| match state {
             Waited::Waiting(left) => {
                 std::mem::swap(left, waker);
@@ -262,7 +261,7 @@ impl Listing {
     }
 
     /// Settles the ask as [`AskWait::settle`] does.
-    pub(crate) fn settle(&self) -> Option<Option<Waker>> {
+    pub(crate) fn settle(&self) -> Option<Option<KeptWaker>> {
         self.0.settle()
     }
 }
@@ -277,6 +276,6 @@ impl Drop for Listing {
             let listed = list.lock().try_remove(self.0.key);
             drop(listed);
         }
-        contain(|| drop(waker));
+        drop(waker);
     }
 }

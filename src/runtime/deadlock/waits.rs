@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-use std::task::Waker;
 
 use super::edge::{Edge, WaitsFor};
 use super::walk;
@@ -15,6 +14,7 @@ use crate::scheduler::ActivityCount;
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Mutex, Process};
 use crate::task::look_at;
+use crate::waker::KeptWaker;
 
 /// Whether a runtime of this process detects deadlocks, as a number. Until then no wait is listed.
 static DETECTS: AtomicU64 = AtomicU64::new(0);
@@ -50,7 +50,7 @@ pub(crate) struct ListedWait {
     number: u64,
     edge: Edge,
     /// The waker of the actor that waits.
-    waiter: Waker,
+    waiter: KeptWaker,
     /// A cycle with this wait was reported.
     is_told: bool,
 }
@@ -77,7 +77,7 @@ impl ActorWaits {
     }
 
     /// Adds a wait of the actor that this waker wakes.
-    pub(crate) fn list(&self, edge: Edge, waiter: Waker) -> WaitListing {
+    pub(crate) fn list(&self, edge: Edge, waiter: KeptWaker) -> WaitListing {
         self.activity.ask_waits();
         let mut list = self.list.lock();
         list.last += 1;
@@ -111,7 +111,7 @@ impl ActorWaits {
         let list = self.list.lock();
         let mut waits: Vec<ListedWait> = list.waits.values().cloned().collect();
         drop(list);
-        waits.retain(|wait| look_at(&wait.waiter).is_none_or(|look| !look.is_receiving));
+        waits.retain(|wait| look_at(wait.waiter.as_waker()).is_none_or(|look| !look.is_receiving));
         waits
     }
 

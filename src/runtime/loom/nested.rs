@@ -1,4 +1,4 @@
-//! `model_29`: a worker that gives its place to another thread before it waits.
+//! `model_29`: a worker that gives its place to another thread, before it waits or after a panic.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use ::loom::thread::{JoinHandle, spawn, yield_now};
 use super::super::blocking::serve;
 use super::super::inner::Inner;
 use super::super::nested::make_way;
+use super::super::tests::arm;
 use super::{Fate, Gate, end, join, model_from_explore, push, runtime, start};
 use crate::sync::Mutex;
 
@@ -81,5 +82,29 @@ fn model_29_a_shutdown_clears_a_place_that_is_being_given_away() {
         let fate = left.lock().take().expect("it was pushed");
         let (runs, drops) = fate.of();
         assert_eq!(runs + drops, 1, "run or dropped, once");
+    });
+}
+
+/// Checks that the thread that takes the place of a worker whose loop panics, for example while it
+/// searches, is woken for what is pushed meanwhile.
+#[test]
+fn model_29_a_place_whose_loop_panics_is_taken_over() {
+    model_from_explore(|| {
+        let (inner, threads) = with_a_spare_thread();
+        let begun = Gate::new();
+        let tells = begun.clone();
+        push(&inner, move || {
+            explore();
+            // At the top of the loop is the first look, in a search the second.
+            arm(2);
+            tells.open();
+        });
+        begun.wait();
+        let done = Gate::new();
+        let tells = done.clone();
+        let fate = push(&inner, move || tells.open());
+        done.wait();
+        end_all(&inner, threads);
+        assert_eq!(fate.of(), (1, 0), "run once");
     });
 }

@@ -184,7 +184,7 @@ fn model_18_a_deadlock_is_found_when_only_its_timeouts_are_left() {
         let told = Gate::new();
         let listing = ask(&inner, [1, 1]);
         let waker = Waker::from(Arc::new(Opens(told.clone())));
-        assert!(listing.leave(&mut Some(waker)).is_none());
+        assert!(listing.leave(&mut Some(waker.into())).is_none());
         let [time_out, event] =
             [Kind::TimeOut, Kind::Event].map(|kind| arm(&inner, kind, Waker::noop()));
         explore();

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use super::polling::{Phase, Polling};
@@ -163,6 +164,7 @@ impl Stealing {
         let searching = worker.searching.take();
         let moved = worker.moved.take();
         duties.count(Counted::Park);
+        worker.is_asleep.set(true);
         sleep.lie_down(me, (searching, moved), &view);
         self.wait(worker, duties, &view)
     }
@@ -174,14 +176,21 @@ impl Stealing {
         let woken = match duties.driver() {
             None => sleep.park(me, view),
             Some(driven) => {
-                // Before the poll: if the waker panics, the worker must know that it is a sleeper.
+                // Before the poll, after which the waker may have been called.
                 driven.set_waits(Some(Some(Duration::ZERO)));
-                let woken = sleep.poll(me, view, &driven.waker(), driven.take_over());
+                let woken = sleep.poll(me, view, driven.waker().as_waker(), driven.take_over());
                 driven.set_waits(woken.err());
                 woken.ok()?
             }
         };
+        worker.is_asleep.set(false);
         duties.wakes_up();
+        self.rises(worker, duties, woken)
+    }
+
+    /// Takes over what a worker that woke up has to do next; returns an entry as `wait` does.
+    fn rises(&self, worker: &StealingWorker, duties: &Duties<'_>, woken: Woken) -> Option<Entry> {
+        let sleep = &self.queues.sleep;
         match woken {
             Woken::ByWork => worker.search(),
             // It was the keeper, and may find an entry before it fires the deadline.
@@ -289,6 +298,8 @@ impl std::fmt::Debug for Stealing {
 pub struct StealingWorker {
     pub(crate) local: LocalQueue,
     loot: Loot,
+    /// This worker is among the sleepers.
+    is_asleep: Cell<bool>,
     /// This worker is the thief.
     searching: Cell<bool>,
     /// This worker has watched the slots, and saw other workers run (`true`) or not. If it does not
@@ -342,6 +353,7 @@ impl Policy for Stealing {
                 self.rebalance_interval,
             ),
             loot: Loot::new(),
+            is_asleep: Cell::new(false),
             searching: Cell::new(false),
             moved: Cell::new(None),
             owes_keeper: Cell::new(false),
@@ -394,6 +406,20 @@ impl Stealing {
             self.settle(worker, duties);
         }
         Some(runnable(entry))
+    }
+
+    /// Makes a worker whose loop panicked one that is awake, and neither searches nor watches.
+    pub(crate) fn recover(&self, worker: &StealingWorker, duties: &Duties<'_>) {
+        let view = Seen::new(self, duties);
+        if worker.is_asleep.take() {
+            let me = worker.local.index();
+            match self.queues.sleep.poll(me, &view, Waker::noop(), true) {
+                Ok(Woken::ByWork) => worker.search(),
+                Ok(Woken::ByItself { watching }) => worker.moved.set(watching.then_some(true)),
+                Err(_) => unreachable!("its wait is over"),
+            }
+        }
+        self.settle(worker, duties);
     }
 
     /// Does what `dequeue` does, for a worker that owns its ring. Inlining is forced, as for

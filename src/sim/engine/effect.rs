@@ -1,13 +1,13 @@
 //! The types of deferred effects.
 
 use std::collections::VecDeque;
-use std::task::Waker;
 
 use super::entry::Due;
 use super::lane::Sent;
 use crate::runtime::RunsOn;
 use crate::runtime::deadlock::Who;
 use crate::task::Delivery;
+use crate::waker::KeptWaker;
 
 /// The pending effects of a turn.
 pub(super) struct Pending {
@@ -42,7 +42,7 @@ pub(super) enum EffectKind {
     Close(u64, Delivery),
     /// An address is dropped, or a report arrives.
     Act(Delivery),
-    Answer(Option<Waker>),
+    Answer(Option<KeptWaker>),
     Ready(Due, RunsOn),
     /// A frame is woken that waits, or is marked for another poll.
     WakesFrame(u64),

@@ -11,14 +11,13 @@
 //!   first. So do its own accesses to what other tasks can see.
 //! - SIM-5: Each deferred effect counts as activity (ACTIVITY-1), as ready runnables do (SIM-3).
 
-use std::task::Waker;
-
 use super::effect::{Effect, EffectKind};
 use super::entry::{Runner, Turn, identity, identity_of_actor};
 use super::simulation::Simulation;
 use crate::contain::contain;
 use crate::runtime::Inner;
 use crate::task::{Delivery, MessageInfo, TaskInfo};
+use crate::waker::KeptWaker;
 
 impl Simulation {
     /// Returns whether the next effect of this thread's turn is deferred.
@@ -82,7 +81,7 @@ impl Simulation {
 
     /// Defers the wake-up for a reply, which is in its slot already and has its number from
     /// [`next_effect`](Simulation::next_effect).
-    pub(crate) fn defer_answer(&self, inner: &Inner, asker: Option<Waker>) {
+    pub(crate) fn defer_answer(&self, inner: &Inner, asker: Option<KeptWaker>) {
         // (SIM-5)
         inner.inc_activity();
         self.state.lock().defer(EffectKind::Answer(asker));

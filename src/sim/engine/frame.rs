@@ -6,12 +6,13 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::Context;
 
 use super::script::Origin;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{BlockingCall, Inner};
+use crate::waker::KeptWaker;
 
 /// A call of `block_on`.
 pub(super) struct Frame {
@@ -47,7 +48,7 @@ unsafe impl Send for Pointer {}
 /// What a frame polls, and with which waker.
 pub(super) struct FrameCall<'a> {
     pub(super) inner: &'a Arc<Inner>,
-    pub(super) waker: Waker,
+    pub(super) waker: KeptWaker,
     pub(super) call: &'a mut dyn BlockingCall,
 }
 
@@ -56,7 +57,8 @@ impl FrameCall<'_> {
     pub(super) fn poll(&mut self) -> bool {
         let context = ThreadContext::new(self.inner, Role::Outside);
         let _entered = context.enter();
-        self.call.poll(&mut Context::from_waker(&self.waker))
+        self.call
+            .poll(&mut Context::from_waker(self.waker.as_waker()))
     }
 }
 

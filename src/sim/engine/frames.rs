@@ -30,6 +30,7 @@ use crate::instant::{self, Instant};
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{BlockingCall, Inner};
+use crate::waker::KeptWaker;
 
 /// An open frame; dropping it closes the frame.
 struct Open<'a> {
@@ -63,10 +64,10 @@ impl Simulation {
         let id = self.state.lock().next_frame();
         let mut call = FrameCall {
             inner,
-            waker: Waker::from(Arc::new(FrameWaker {
+            waker: KeptWaker::from(Waker::from(Arc::new(FrameWaker {
                 runtime: inner.clone(),
                 id,
-            })),
+            }))),
             call,
         };
         let pointer = NonNull::from(&mut call).cast::<FrameCall<'static>>();

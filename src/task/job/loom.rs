@@ -54,7 +54,7 @@ fn job(
 ) {
     let executor = Hand::default();
     let kept = Arc::new(7);
-    let job = Job::new(&executor, false, move || kept, waker);
+    let job = Job::new(&executor, false, move || kept, waker.into());
     let runnable = executor.0.lock().unwrap().take();
     (job, runnable.expect("it was scheduled"))
 }

@@ -1,12 +1,13 @@
 //! Policies that refuse runnables, panic, or lose runnables.
 
 use std::collections::VecDeque;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use greenroom::policy::{Duties, Policy, Runnable, Setup, TaskInfo};
 use greenroom::{BuildError, Context, Fault, Handle, Runtime, actor, yield_now};
 
-use crate::support::{Drops, Home, Log, WATCH, drive, keep_bombs_quiet, within};
+use crate::support::{Drops, Home, Log, WATCH, drive, keep_bombs_quiet, received, within};
 
 /// The function in which the policy fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,8 +269,14 @@ impl Policy for Shy {
 #[test]
 fn a_runtime_works_without_a_worker_whose_state_the_policy_cannot_make() {
     within(WATCH, || {
+        let (warn, warnings) = channel();
         let runtime = Runtime::builder().workers(2).policy(Shy::default());
+        let runtime = runtime.on_warning(move |warning| warn.send(warning.to_string()).unwrap());
         let runtime = runtime.build().unwrap();
+        assert_eq!(
+            received(&warnings),
+            "worker 0 panicked outside any turn: bomb in a policy; the other workers go on without it"
+        );
         for n in 0..100 {
             assert_eq!(drive(runtime.spawn(async move { n })), n);
         }

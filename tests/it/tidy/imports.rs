@@ -9,6 +9,7 @@ use super::{code_of, is_test, root, sources, top_level};
 const LAYERS: [&[&str]; 8] = [
     &[
         "sync", "blocks", "contain", "error", "info", "instant", "lock", "tracer", "waiters",
+        "waker",
     ],
     &["park", "task", "timers"],
     &["directory", "scheduler"],
@@ -29,7 +30,7 @@ const LAYERS: [&[&str]; 8] = [
 /// The modules that the mailbox may import. It is in a layer above the runtime and does not know
 /// it.
 const MAILBOX_KNOWS: &[&str] = &[
-    "sync", "blocks", "contain", "error", "info", "instant", "lock", "waiters", "mailbox",
+    "sync", "blocks", "contain", "error", "info", "instant", "lock", "waiters", "waker", "mailbox",
 ];
 
 /// The cycles of imports that are allowed, each with its reason.

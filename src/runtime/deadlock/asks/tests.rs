@@ -222,7 +222,7 @@ fn all_asks_are_ended_before_the_first_asker_is_woken() {
     for listing in &looks.listings {
         assert!(
             listing
-                .leave(&mut Some(Waker::from(looks.clone())))
+                .leave(&mut Some(Waker::from(looks.clone()).into()))
                 .is_none()
         );
     }

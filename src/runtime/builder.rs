@@ -1,6 +1,7 @@
 //! The options of a runtime: units, defaults, limits and their reasons.
 
 mod around_threads;
+mod stack_size;
 mod warnings;
 
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub struct Builder {
     batch: Option<usize>,
     priorities: u8,
     thread_name: String,
+    stack_size: Option<usize>,
     around: Option<Around>,
     blocking: BlockingLimits,
     grace: Duration,
@@ -72,6 +74,7 @@ impl Builder {
             batch: None,
             priorities: PRIORITIES,
             thread_name: "greenroom".into(),
+            stack_size: None,
             around: None,
             blocking: BlockingLimits::default(),
             grace: GRACE,
@@ -378,10 +381,8 @@ impl Builder {
                 return Err(impossible("batch", reason));
             }
         };
-        if let Some(at) = self.thread_name.find('\0') {
-            let reason = format!("contains a NUL at byte {at}, which thread names do not allow");
-            return Err(impossible("thread_name", reason));
-        }
+        self.judge_thread_name()?;
+        self.judge_stack_size()?;
         self.blocking.judge()?;
         let engine = self.policy.elsewhere().map(|engine| {
             let engine = engine.downcast::<Box<dyn Engine>>();
@@ -415,6 +416,7 @@ impl Builder {
             is_batch_chosen,
             priorities,
             thread_name,
+            stack_size: self.stack_size,
             around: self.around,
             blocking,
             grace,
@@ -432,6 +434,16 @@ impl Builder {
             driver: self.driver,
         };
         Ok(Inner::new(options, scheduler, engine))
+    }
+
+    fn judge_thread_name(&self) -> Result<(), BuildError> {
+        let Some(at) = self.thread_name.find('\0') else {
+            return Ok(());
+        };
+        Err(BuildError::Impossible {
+            option: "thread_name",
+            reason: format!("contains a NUL at byte {at}, which thread names do not allow"),
+        })
     }
 }
 
@@ -457,6 +469,7 @@ impl std::fmt::Debug for Builder {
             .field("batch", &self.batch)
             .field("priorities", &self.priorities)
             .field("thread_name", &self.thread_name)
+            .field("stack_size", &self.stack_size)
             .field("blocking_threads", &self.blocking.threads)
             .field("blocking_idle", &self.blocking.idle)
             .field("grace", &self.grace)

@@ -83,6 +83,7 @@ impl Inner {
         }
         let places = knows_places.then(|| Arc::new(Places::new()));
         let long_turns = limit.zip(places.as_ref());
+        let threads = ThreadSet::new(options.stack_size);
         Inner {
             long_turns: long_turns
                 .map(|(limit, places)| LongTurns::new(limit, workers, places, warnings.clone())),
@@ -100,7 +101,7 @@ impl Inner {
             // One shard for each worker, and one for all other threads.
             live: LiveCells::new(workers + 1),
             busy: Busy::new(),
-            threads: ThreadSet::new(),
+            threads,
             hosts: HostThreads::new(),
             shutdown: ShutdownState::new(workers),
             counting: AtomicUsize::new(1),

@@ -72,6 +72,7 @@ fn runtime_driven(
         is_batch_chosen: true,
         priorities: 0,
         thread_name: String::new(),
+        stack_size: None,
         blocking: BlockingLimits::default(),
         grace: Duration::ZERO,
         detect_deadlocks: false,

@@ -23,6 +23,8 @@ pub(crate) struct Options {
     pub(crate) is_batch_chosen: bool,
     pub(crate) priorities: u8,
     pub(crate) thread_name: String,
+    /// In bytes; `None` for that of `std`.
+    pub(super) stack_size: Option<usize>,
     pub(super) around: Option<Around>,
     pub(crate) blocking: BlockingLimits,
     pub(crate) grace: Duration,

@@ -13,7 +13,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Arc;
-use std::thread::{JoinHandle, ThreadId};
+use std::thread::{self, JoinHandle, ThreadId};
 
 use super::around::{Around, Starting};
 use crate::instant::Instant;
@@ -23,6 +23,7 @@ pub(crate) struct ThreadSet {
     state: Mutex<ThreadLists>,
     /// Signalled when a thread is gone.
     changed: Condvar,
+    stack_size: Option<usize>,
 }
 
 #[derive(Default)]
@@ -67,11 +68,21 @@ impl Drop for Member {
 }
 
 impl ThreadSet {
-    pub(crate) fn new() -> Arc<Self> {
+    /// Creates a set of threads with stacks of this size, in bytes; `None` is that of `std`.
+    pub(crate) fn new(stack_size: Option<usize>) -> Arc<Self> {
         Arc::new(ThreadSet {
             state: Mutex::new(ThreadLists::default()),
             changed: Condvar::new(),
+            stack_size,
         })
+    }
+
+    /// Sets the size of the thread's stack, if there is an option for it.
+    pub(super) fn with_stack(&self, thread: thread::Builder) -> thread::Builder {
+        match self.stack_size {
+            Some(bytes) => thread.stack_size(bytes),
+            None => thread,
+        }
     }
 
     /// Starts a thread that belongs to this set until its very end, and that runs within `around`.
@@ -102,7 +113,9 @@ impl ThreadSet {
                 started.tell(ran);
             }
         };
-        let thread = std::thread::Builder::new().name(name).spawn(body)?;
+        let thread = self
+            .with_stack(thread::Builder::new().name(name))
+            .spawn(body)?;
         let mut state = self.state.lock();
         // Threads that are already gone need no join.
         drop(state.extract_gone());
@@ -114,7 +127,7 @@ impl ThreadSet {
     pub(crate) fn enter(self: &Arc<Self>) {
         let member = Member {
             set: self.clone(),
-            thread: std::thread::current().id(),
+            thread: thread::current().id(),
             process: Process::current(),
         };
         MEMBER.with(|own| own.replace(Some(member)));
@@ -133,7 +146,7 @@ impl ThreadSet {
     /// Reports that the calling thread, if it belongs to this set, runs nothing any more.
     pub(crate) fn leave(&self) {
         if self.is_here() {
-            let thread = std::thread::current().id();
+            let thread = thread::current().id();
             self.state.lock().leaving.push(thread);
         }
     }

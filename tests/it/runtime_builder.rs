@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use greenroom::{Context, Runtime, spawn};
+use greenroom::{Context, Detached, Runtime, spawn};
 
-use crate::support::{Gate, Log, WATCH, within};
+use crate::support::{Gate, Log, WATCH, keep_bombs_quiet, within};
 
 fn thread_name() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
@@ -143,6 +143,38 @@ fn a_batch_of_one_lets_other_tasks_run_after_each_message() {
 fn fewer_messages_than_a_batch_are_handled_in_one_turn() {
     let turns = turns_of_six_messages(64);
     assert!(turns.iter().all(|turn| *turn == turns[0]), "{turns:?}");
+}
+
+#[test]
+fn a_stack_that_is_too_small_or_too_large_is_refused_with_its_limits() {
+    for bytes in [0, (128 << 10) - 1, (1 << 30) + 1, usize::MAX] {
+        let refused = Runtime::builder().stack_size(bytes).build().unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!("stack_size is {bytes} bytes, but must be from 131072 to 1073741824")
+        );
+    }
+}
+
+#[test]
+fn the_smallest_stacks_suffice_for_small_tasks_of_every_kind() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let builder = Runtime::builder().workers(2).stack_size(128 << 10);
+        let runtime = builder.on_fault(|_| {}).build().unwrap();
+        let task = runtime.spawn(async {
+            let pinned = Runtime::current().spawn_pinned("pinned").unwrap();
+            let panics = spawn!(|_cx: Context<()>| async { panic!("bomb") });
+            assert!(panics.join().await.is_err());
+            let detached = spawn!(|_cx: Context<()>| async { 1 }, on = Detached);
+            let waits = Runtime::current().block_on(greenroom::spawn(async { 1 }));
+            waits
+                + detached.join().await.unwrap()
+                + pinned.spawn(|| async { 1 }).await
+                + greenroom::unblock(|| 1).await
+        });
+        assert_eq!(runtime.block_on(task), 4);
+    });
 }
 
 #[test]

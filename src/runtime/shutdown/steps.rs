@@ -28,6 +28,7 @@ fn a_turn_after(deadline: Option<Instant>) -> Option<Instant> {
 /// Starts a thread that shuts the runtime down.
 fn start_thread(runtime: Arc<Inner>, grace: Duration) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
+    let thread = runtime.threads.with_stack(thread);
     let body = move || match runtime.options.around.clone() {
         None => runtime.close(grace),
         // A shutdown that was begun must not be lost.

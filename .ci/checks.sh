@@ -115,7 +115,8 @@ tests() {
 
 # Without the examples, of which `code_search` needs Unix.
 tests_anywhere() {
-    cargo test --locked --lib --test it --test memory --test sim_zoo --test stress
+    cargo test --locked --lib --test it --test large_futures --test memory --test sim_zoo \
+        --test stress
 }
 
 # Each scenario in all of its homes, with every seed, and on every number of workers.
@@ -126,7 +127,8 @@ tests_all() {
 
 # The smaller tests, optimized as users build and not as benches do, which takes twice as long.
 tests_release() {
-    cargo test --locked --release --lib --test memory --test sim_zoo --test stress "$@"
+    cargo test --locked --release --lib --test large_futures --test memory --test sim_zoo \
+        --test stress "$@"
 }
 
 # tests/code_search runs an example, which `cargo test` builds only without a list of targets.

@@ -4,7 +4,7 @@
 //! messages and results, and polls of tasks and actors.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -122,6 +122,48 @@ pub(crate) fn keep(value: impl Send + 'static) {
         kept.lock().push(value);
     }
     keep_boxed(Box::new(value));
+}
+
+/// How deep results are dropped within each other. A deeper one is dropped after the outermost: the
+/// results of ordinary programs never wait, and small stacks have room for these.
+const NESTED_DEPTH_MAX: u32 = 32;
+
+crate::sync::thread_local! {
+    /// How many results this thread is dropping, each within the drop of the one before.
+    static NESTED_DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+crate::sync::thread_local! {
+    /// The results that this thread drops at the end of the outermost drop.
+    static PUT_OFF: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Drops a result that nobody takes. A result may own the handle of another one, and so on, without
+/// end.
+pub(crate) fn drop_result<T: 'static>(result: T) {
+    if !std::mem::needs_drop::<T>() {
+        return;
+    }
+    // Without the thread-locals, the thread is ending.
+    let depth = NESTED_DEPTH.try_with(Cell::get).unwrap_or(0);
+    if depth >= NESTED_DEPTH_MAX {
+        return put_off(Box::new(result));
+    }
+    let set_depth = |depth| NESTED_DEPTH.try_with(|cell| cell.set(depth));
+    let _ = set_depth(depth + 1);
+    contain(|| drop(result));
+    while depth == 0
+        && let Ok(Some(next)) = PUT_OFF.try_with(|put_off| put_off.borrow_mut().pop())
+    {
+        contain(|| drop(next));
+    }
+    let _ = set_depth(depth);
+}
+
+#[cold]
+fn put_off(result: Box<dyn Any>) {
+    let mut result = Some(result);
+    let _ = PUT_OFF.try_with(|put_off| put_off.borrow_mut().extend(result.take()));
+    contain(|| drop(result));
 }
 
 /// A caught panic: the payload, as [`std::panic::catch_unwind`] returns it, and its text.

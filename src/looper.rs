@@ -88,6 +88,7 @@
 //! | no end | [`shutdown`](Controller::shutdown) |
 
 mod access;
+mod alarm;
 mod controller;
 mod current;
 mod effects;

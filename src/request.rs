@@ -9,6 +9,7 @@ mod retry;
 mod sequentially;
 
 use std::fmt;
+use std::pin::Pin;
 
 pub use concurrently::{Concurrently, FallibleRequests, FirstFault, Requests, concurrently};
 pub use retry::{Retry, retry};
@@ -31,3 +32,9 @@ impl<E: fmt::Display> fmt::Display for First<E> {
 
 // The text has the error, so it is not a source as well.
 impl<E: std::error::Error> std::error::Error for First<E> {}
+
+/// Puts the future of the next request in its place, or none. Not in the function that polls it, so
+/// that no copy of the future stays on the stack meanwhile.
+fn put<F>(mut place: Pin<&mut Option<F>>, next: impl FnOnce() -> Option<F>) {
+    place.set(next());
+}

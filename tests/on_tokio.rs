@@ -384,3 +384,23 @@ fn the_task_of_an_actor_ends_with_it() {
         until(|| tokio.metrics().num_alive_tasks() == 0);
     });
 }
+
+#[test]
+fn a_large_actor_runs_on_a_thread_of_tokio() {
+    /// In bytes; a debug build copies more often.
+    const LARGE: usize = if cfg!(debug_assertions) { 256 } else { 512 } << 10;
+    within(WATCH, || {
+        let tokio = tokio(1);
+        let place = tokio.handle().clone();
+        let spawns = tokio.spawn(async move {
+            let large = |_cx: Context<()>| async {
+                let mut bytes = [1_u8; LARGE];
+                std::hint::black_box(&mut bytes);
+                greenroom::yield_now().await;
+                std::hint::black_box(&mut bytes)[LARGE / 2]
+            };
+            spawn!({ large }, on = &place).join().await.unwrap()
+        });
+        assert_eq!(tokio.block_on(spawns).unwrap(), 1);
+    });
+}

@@ -33,7 +33,7 @@ use std::task::Poll;
 
 use super::context::Context;
 use super::core::{ActorOptions, At, Core, Held};
-use super::lifecycle::Lifecycle;
+use super::lifecycle::{Large, Lifecycle};
 use super::reader::Reader;
 use super::traced;
 use crate::blocks;
@@ -44,7 +44,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentRun};
-use crate::task::{ActorExecutor, Deed, Delivery, Header, Runnable, VTable, as_run};
+use crate::task::{ActorExecutor, Deed, Delivery, Header, Runnable, VTable, as_run, is_large};
 
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
@@ -64,6 +64,29 @@ pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 /// The executor keeps anything that is not `Send` on its thread.
 #[track_caller]
 pub(super) fn new<M, H, A, Fut>(
+    executor: H,
+    parts: Parts<M, A, Fut>,
+    options: ActorOptions<M>,
+) -> Result<NonNull<Core<M>>, (H, A, ActorOptions<M>)>
+where
+    M: Send + 'static,
+    H: ActorExecutor,
+    A: 'static,
+    Fut: Future + 'static,
+{
+    if const { is_large::<A>() || is_large::<Fut>() } {
+        let parts: Parts<M, _, _> = (Box::new(parts), |parts, cx| {
+            let (actor, begin) = *parts;
+            Large::<A, Fut>::new(begin(actor, cx))
+        });
+        let cell = new_inline(executor, parts, options);
+        return cell.map_err(|(executor, parts, options)| (executor, parts.0, options));
+    }
+    new_inline(executor, parts, options)
+}
+
+#[track_caller]
+fn new_inline<M, H, A, Fut>(
     executor: H,
     parts: Parts<M, A, Fut>,
     options: ActorOptions<M>,
@@ -108,7 +131,8 @@ where
     Fut: Future + 'static,
 {
     let lifecycle = Lifecycle::Ended(Err(Fault::NotStarted));
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
+    // Without room for a future.
+    let raw = Cell::<M, H, (), Large<A, Fut>, Fut::Output>::put(executor, options, lifecycle);
     // SAFETY: (CELL-2) the cell is not shared yet.
     let core: At<'_, M> = unsafe { At::new(raw.cast()) };
     core.mailbox.forget_context();

@@ -3,12 +3,14 @@
 //! # Invariants
 //! - LIFECYCLE-1: once `Running`, the future is not moved until it is dropped in place.
 //! - LIFECYCLE-2: user code (the call, the poll, the drops) may panic; no panic leaves this module.
+//! - LIFECYCLE-3: a part that was moved out is overwritten by `Gone`, without a drop.
 #![expect(
     unsafe_code,
     reason = "the future is pinned inside the cell; see LIFECYCLE-1"
 )]
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -43,11 +45,7 @@ where
     ) -> Poll<Result<T, Fault>> {
         let poll = |lifecycle: &mut Self| {
             if let Lifecycle::Waiting(_) = lifecycle {
-                let Lifecycle::Waiting(actor) = std::mem::replace(lifecycle, Lifecycle::Gone)
-                else {
-                    unreachable!("checked just now")
-                };
-                *lifecycle = Lifecycle::Running(begin(actor), Quota::WHOLE);
+                lifecycle.begin(begin);
             }
             match lifecycle {
                 // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
@@ -64,6 +62,19 @@ where
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
             Err(panic) => Poll::Ready(Err(Fault::Panicked(panic))),
         }
+    }
+
+    /// Creates the future. Not in `poll`, so that no copy of the future stays on the stack while it
+    /// is polled.
+    #[inline(never)]
+    fn begin(&mut self, begin: impl FnOnce(F) -> Fut) {
+        let Lifecycle::Waiting(actor) = self else {
+            unreachable!("checked by the caller")
+        };
+        let actor: *const F = actor;
+        // SAFETY: (LIFECYCLE-3) it is all that this state owns.
+        let actor = unsafe { self.move_out(actor) };
+        *self = Lifecycle::Running(begin(actor), Quota::WHOLE);
     }
 
     #[inline]
@@ -110,9 +121,26 @@ where
     }
 
     pub(super) fn take_result(&mut self) -> Option<Result<T, Fault>> {
-        match std::mem::replace(self, Lifecycle::Gone) {
-            Lifecycle::Ended(result) => Some(result),
-            _ => None,
+        let Lifecycle::Ended(result) = self else {
+            return None;
+        };
+        let result: *const Result<T, Fault> = result;
+        // SAFETY: (LIFECYCLE-3) it is all that this state owns.
+        Some(unsafe { self.move_out(result) })
+    }
+
+    /// Moves a part out, and leaves nothing. `mem::replace` would move the room for a large future,
+    /// too.
+    ///
+    /// # Safety
+    /// The part is all that the state owns.
+    unsafe fn move_out<P>(&mut self, part: *const P) -> P {
+        let this: *mut Self = self;
+        // SAFETY: (LIFECYCLE-3) it is read once, and no drop of it follows.
+        unsafe {
+            let part = part.read();
+            this.write(Lifecycle::Gone);
+            part
         }
     }
 }
@@ -123,6 +151,9 @@ where
 #[must_use = "futures do nothing unless polled"]
 pub(super) enum Attempt<Fut> {
     Running(Fut),
+    /// A large future. An optimized build creates it where it stays.
+    #[cfg(debug_assertions)]
+    Boxed(Pin<Box<Fut>>),
     /// The function has panicked.
     Failed(Panic),
     Gone,
@@ -132,6 +163,13 @@ impl<Fut: Future> Attempt<Fut> {
     /// Calls the function.
     #[inline]
     pub(super) fn new(call: impl FnOnce() -> Fut) -> Self {
+        #[cfg(debug_assertions)]
+        if const { crate::task::is_large::<Fut>() } {
+            return match attempt(|| Box::pin(call())) {
+                Ok(future) => Attempt::Boxed(future),
+                Err(panic) => Attempt::Failed(panic),
+            };
+        }
         match attempt(call) {
             Ok(future) => Attempt::Running(future),
             Err(panic) => Attempt::Failed(panic),
@@ -158,6 +196,8 @@ impl<Fut: Future> Future for Attempt<Fut> {
         let poll = |this: &mut Self| match this {
             // SAFETY: (LIFECYCLE-1) as above.
             Attempt::Running(future) => unsafe { Pin::new_unchecked(future) }.poll(cx).map(Ok),
+            #[cfg(debug_assertions)]
+            Attempt::Boxed(future) => future.as_mut().poll(cx).map(Ok),
             _ => Poll::Ready(Err(this.take_panic())),
         };
         let polled = attempt_on(this, poll, |this| *this = Attempt::Gone);
@@ -166,5 +206,24 @@ impl<Fut: Future> Future for Attempt<Fut> {
             contain(|| *this = Attempt::Gone);
         }
         polled.map(|result| result.map_err(Fault::Panicked))
+    }
+}
+
+/// A large future on its own in memory, so that a pointer to it is moved.
+///
+/// Its name has the types by which an actor is called.
+pub(super) struct Large<A, Fut>(Pin<Box<Fut>>, PhantomData<fn(A)>);
+
+impl<A, Fut> Large<A, Fut> {
+    pub(super) fn new(future: Fut) -> Self {
+        Large(Box::pin(future), PhantomData)
+    }
+}
+
+impl<A, Fut: Future> Future for Large<A, Fut> {
+    type Output = Fut::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Fut::Output> {
+        self.0.as_mut().poll(cx)
     }
 }

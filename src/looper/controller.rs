@@ -23,6 +23,7 @@ use super::world::World;
 use crate::actor::ActorBuilder;
 use crate::error::BuildError;
 use crate::runtime::{Runtime, WaitSource};
+use crate::task::is_large;
 
 /// A table of loopers, locks and one world, on a runtime: the `Controller` of MTLL.
 ///
@@ -131,6 +132,19 @@ impl Controller {
         F: FnOnce(&mut World) -> R + Send + 'static,
         R: Send + 'static,
     {
+        if const { is_large::<F>() } {
+            let posted = self.post_alone(Box::new(task));
+            return posted.or_else(|task| PostError::unbox(task, PostProblem::Closed));
+        }
+        let posted = self.post_alone(task);
+        posted.map_err(|task| PostError::new(task, PostProblem::Closed))
+    }
+
+    fn post_alone<F, R>(&self, task: F) -> Result<Posted<R>, F>
+    where
+        F: FnOnce(&mut World) -> R + Send + 'static,
+        R: Send + 'static,
+    {
         let monitor = &self.0.0;
         let job = Arc::new(Job {
             origin: Origin::World(monitor.clone()),
@@ -144,7 +158,7 @@ impl Controller {
         let accepted = monitor.change(|table, effects| table.post_alone(erased, effects));
         let refused = (!accepted).then(|| job.body.recover()).flatten();
         match refused {
-            Some(Alone(task)) => Err(PostError::new(task, PostProblem::Closed)),
+            Some(Alone(task)) => Err(task),
             None => Ok(Posted::new(job)),
         }
     }

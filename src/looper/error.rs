@@ -40,6 +40,12 @@ impl<F> PostError<F> {
         }
     }
 
+    /// Returns the error of a task that was boxed.
+    #[expect(clippy::boxed_local, reason = "the task is large")]
+    pub(super) fn unbox<R>(task: Box<F>, problem: PostProblem) -> Result<R, Self> {
+        Err(PostError::new(*task, problem))
+    }
+
     /// Returns the task.
     pub fn into_inner(self) -> F {
         self.task.into_inner()

@@ -6,10 +6,11 @@ use std::fmt;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use super::access::{Access, Requested};
+use super::alarm::Alarm;
 use super::current;
 use super::error::{LockDetail, LockError, PostError, PostProblem};
 use super::inbox::Shut;
@@ -21,6 +22,7 @@ use super::seat::Seat;
 use super::table::Table;
 use super::want::Wants;
 use super::work::{Later, LaterWith, Plain, With};
+use crate::task::is_large;
 use crate::waker::KeptWaker;
 
 /// A serial queue of a [`Controller`](super::Controller): the `Looper` of MTLL.
@@ -282,7 +284,12 @@ impl<'a> Posting<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let posted = self.submit(Wants::default(), None, false, Plain(task));
+        let none = Wants::default();
+        if const { is_large::<F>() } {
+            let posted = self.submit(none, None, false, Plain(Box::new(task)));
+            return posted.or_else(|(work, problem)| PostError::unbox(work.0, problem));
+        }
+        let posted = self.submit(none, None, false, Plain(task));
         posted.map_err(|(work, problem)| PostError::new(work.0, problem))
     }
 
@@ -294,9 +301,10 @@ impl<'a> Posting<'a> {
     where
         Fut: Future<Output: Send + 'static> + Send + 'static,
     {
+        let task = Later(Box::new(task));
         let waker = self.looper.waker();
-        let posted = self.submit(Wants::default(), Some(waker.into()), false, Later(task));
-        posted.map_err(|(work, problem)| PostError::new(work.0, problem))
+        let posted = self.submit(Wants::default(), Some(waker.into()), false, task);
+        posted.or_else(|(work, problem)| PostError::unbox(work.0, problem))
     }
 }
 
@@ -312,6 +320,10 @@ impl<'a, A: Access> Posting<'a, A> {
         R: Send + 'static,
     {
         let (posting, wants, access) = self.split();
+        if const { is_large::<F>() } {
+            let posted = posting.submit(wants, None, false, With(access, Box::new(task)));
+            return posted.or_else(|(work, problem)| PostError::unbox(work.1, problem));
+        }
         let posted = posting.submit(wants, None, false, With(access, task));
         posted.map_err(|(work, problem)| PostError::new(work.1, problem))
     }
@@ -330,6 +342,11 @@ impl<'a, A: Access> Posting<'a, A> {
     {
         let (posting, wants, access) = self.split();
         let waker = posting.looper.waker();
+        if const { is_large::<F>() } {
+            let task = LaterWith(access, Box::new(task));
+            let posted = posting.submit(wants, Some(waker.into()), true, task);
+            return posted.or_else(|(work, problem)| PostError::unbox(work.1, problem));
+        }
         let posted = posting.submit(wants, Some(waker.into()), true, LaterWith(access, task));
         posted.map_err(|(work, problem)| PostError::new(work.1, problem))
     }
@@ -392,23 +409,6 @@ impl Posting<'_> {
             // The table took it, so it has an outcome.
             None => Ok(Posted::new(job)),
         }
-    }
-}
-
-/// Wakes the future of a looper's task.
-struct Alarm {
-    seat: Arc<Seat>,
-    monitor: Arc<Monitor>,
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.monitor
-            .change(|table, effects| table.woken(&self.seat, effects));
     }
 }
 

@@ -14,7 +14,7 @@ use super::hub::{Awaited, Hub};
 use super::identity::Key;
 use super::seat::Seat;
 use super::want::Wants;
-use crate::contain::{attempt, attempt_on, contain};
+use crate::contain::{attempt, attempt_on, contain, drop_result};
 use crate::error::Fault;
 use crate::instant::Instant;
 use crate::lock::SpinLock;
@@ -346,13 +346,14 @@ impl<W: Work> Outcome<W::Output> for Cell<W> {
 }
 
 /// Drops an outcome that is not awaited, and reports its panic.
-fn drop_unwanted<R>(outcome: Option<Result<R, TaskError>>, at: &Origin) {
+fn drop_unwanted<R: 'static>(outcome: Option<Result<R, TaskError>>, at: &Origin) {
     match outcome {
         None => {}
         Some(Err(TaskError::Panicked(panic))) => {
             let seat = at.seat().map(|seat| &seat.identity);
             at.hub().report(seat, &Fault::Panicked(panic));
         }
-        outcome => contain(|| drop(outcome)),
+        Some(Err(error)) => contain(|| drop(error)),
+        Some(Ok(value)) => drop_result(value),
     }
 }

@@ -42,7 +42,7 @@ where
 }
 
 /// A future without locks.
-pub(super) struct Later<Fut>(pub(super) Fut);
+pub(super) struct Later<Fut>(pub(super) Box<Fut>);
 
 impl<Fut> Work for Later<Fut>
 where
@@ -51,7 +51,7 @@ where
     type Output = Fut::Output;
 
     fn begin(self, _: &Origin) -> Begun<Fut::Output> {
-        Begun::Future(Box::pin(self.0))
+        Begun::Future(Box::into_pin(self.0))
     }
 }
 

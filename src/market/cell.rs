@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::error::JobError;
-use crate::contain::{Panic, attempt, contain};
+use crate::contain::{Panic, attempt, contain, drop_result};
 use crate::lock::SpinLock;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
@@ -116,17 +116,18 @@ impl<F, T> State<F, T> {
 }
 
 /// Drops an outcome that is not awaited, except for a panic.
-fn panic_of<T>(outcome: Option<Result<T, JobError>>) -> Option<Panic> {
+fn panic_of<T: 'static>(outcome: Option<Result<T, JobError>>) -> Option<Panic> {
     match outcome {
         Some(Err(JobError::Panicked(panic))) => Some(panic),
-        outcome => {
-            contain(|| drop(outcome));
+        Some(Ok(value)) => {
+            drop_result(value);
             None
         }
+        _ => None,
     }
 }
 
-impl<F: FnOnce() -> T + Send, T: Send> Work for JobCell<F, T> {
+impl<F: FnOnce() -> T + Send, T: Send + 'static> Work for JobCell<F, T> {
     fn run(&self) {
         if let Some(work) = self.recover() {
             self.end(attempt(work).map_err(JobError::Panicked));
@@ -158,7 +159,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for JobCell<F, T> {
     }
 }
 
-impl<F: Send, T: Send> Outcome<T> for JobCell<F, T> {
+impl<F: Send, T: Send + 'static> Outcome<T> for JobCell<F, T> {
     fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, JobError>> {
         if let Some(outcome) = self.0.with(State::take) {
             return Poll::Ready(outcome);

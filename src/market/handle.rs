@@ -7,7 +7,9 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::hash::Hash;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+
+use futures_util::future::Either;
 
 use super::core::{Core, Phase};
 use super::end::EndOf;
@@ -20,6 +22,7 @@ use super::worker;
 use crate::contain::contain;
 use crate::park;
 use crate::runtime::{Runtime, forget_borrower, may_wait, register_borrower};
+use crate::task::is_large;
 
 /// A board of jobs and the workers that take them: the Seppuku Job Market of the document.
 ///
@@ -76,12 +79,20 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let core = self.0.0.clone();
-        async move {
-            let mut offered = Offered::new(&core, job);
-            let added = poll_fn(|cx| offered.poll(cx)).await;
-            added.map_err(without_full)
+        let core = &self.0.0;
+        // Here and not in the future, which would be as large as the job.
+        if const { is_large::<F>() } {
+            let mut offered = Offered::new(core, job.boxed());
+            return Either::Left(poll_fn(move |cx| match ready!(offered.poll(cx)) {
+                Ok(handle) => Poll::Ready(Ok(handle)),
+                Err(error) => without_full(error).unbox(),
+            }));
         }
+        let mut offered = Offered::new(core, job);
+        Either::Right(poll_fn(move |cx| {
+            let added = offered.poll(cx);
+            added.map(|added| added.map_err(without_full))
+        }))
     }
 
     /// Offers a job if there is room now, and no other producer waits.
@@ -93,7 +104,13 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        Offered::new(&self.0.0, job).now()
+        let core = &self.0.0;
+        if const { is_large::<F>() } {
+            return Offered::new(core, job.boxed())
+                .now()
+                .or_else(TryOfferError::unbox);
+        }
+        Offered::new(core, job).now()
     }
 
     /// Offers a job, and blocks the thread while the board is full.

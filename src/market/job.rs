@@ -39,6 +39,28 @@ impl<K, F> Job<K, F> {
     }
 }
 
+impl<K, F> Job<K, F> {
+    /// Boxes the work, which is large.
+    pub(super) fn boxed(self) -> Job<K, Box<F>> {
+        Job {
+            work: Box::new(self.work),
+            key: self.key,
+            priority: self.priority,
+        }
+    }
+}
+
+impl<K, F> Job<K, Box<F>> {
+    /// Undoes [`boxed`](Job::boxed).
+    pub(super) fn unbox(self) -> Job<K, F> {
+        Job {
+            work: *self.work,
+            key: self.key,
+            priority: self.priority,
+        }
+    }
+}
+
 impl<K: fmt::Debug, F> fmt::Debug for Job<K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")

@@ -1,16 +1,21 @@
 //! `Pinned`: the handle of a pinned thread.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::panic::Location;
+use std::rc::Rc;
 use std::sync::Arc;
+
+use futures_util::future::Either;
 
 use super::hosted::Hosted;
 use super::thread::PinnedThread;
 use crate::contain::{attempt, drop_refused};
 use crate::error::{HostFault, TryHostError};
 use crate::runtime::{Inner, Runtime};
-use crate::task::{ActorExecutor, Task, cancelled};
+use crate::task::{ActorExecutor, Task, cancelled, is_large};
 
 /// A thread with a single-thread executor, for futures and values that must stay on it.
 ///
@@ -206,6 +211,10 @@ impl Pinned {
             drop_refused(make);
             return cancelled();
         }
+        if const { is_large::<F>() || is_large::<Fut>() } {
+            let make = Box::new(make);
+            return PinnedThread::spawn(&self.thread, || Box::pin(make()), place);
+        }
         PinnedThread::spawn(&self.thread, make, place)
     }
 
@@ -225,18 +234,20 @@ impl Pinned {
     ///     assert_eq!(list.with(|list| list.len()).await.unwrap(), 2);
     /// });
     /// ```
-    pub async fn host<T, F>(&self, make: F) -> Result<Hosted<T>, HostFault>
+    pub fn host<T, F>(&self, make: F) -> impl Future<Output = Result<Hosted<T>, HostFault>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: 'static,
     {
-        let made = self
-            .try_host(move || Ok::<T, std::convert::Infallible>(make()))
-            .await;
-        made.map_err(|error| match error {
+        let fault = |error| match error {
             TryHostError::Failed(never) => match never {},
             TryHostError::Host(fault) => fault,
-        })
+        };
+        if const { is_large::<F>() } {
+            let make = Box::new(make);
+            return Either::Left(self.host_as(|| Ok::<T, Infallible>(make()), fault));
+        }
+        Either::Right(self.host_as(|| Ok::<T, Infallible>(make()), fault))
     }
 
     /// Does what [`host`](Pinned::host) does, for a value whose creation can fail.
@@ -247,27 +258,47 @@ impl Pinned {
     ///
     /// # Cancel safety
     /// As [`host`](Pinned::host).
-    pub async fn try_host<T, E, F>(&self, make: F) -> Result<Hosted<T>, TryHostError<E>>
+    pub fn try_host<T, E, F>(
+        &self,
+        make: F,
+    ) -> impl Future<Output = Result<Hosted<T>, TryHostError<E>>>
+    where
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+        T: 'static,
+        E: Send + 'static,
+    {
+        if const { is_large::<F>() } {
+            return Either::Left(self.host_as(Box::new(make), |error| error));
+        }
+        Either::Right(self.host_as(make, |error| error))
+    }
+
+    /// Does what [`try_host`](Pinned::try_host) does, with an error that `fault` makes of its own.
+    async fn host_as<T, E, F, X>(
+        &self,
+        make: F,
+        fault: fn(TryHostError<E>) -> X,
+    ) -> Result<Hosted<T>, X>
     where
         F: FnOnce() -> Result<T, E> + Send + 'static,
         T: 'static,
         E: Send + 'static,
     {
         if !self.thread.runtime().is_here() {
-            return Err(TryHostError::Host(HostFault::Gone));
+            return Err(fault(TryHostError::Host(HostFault::Gone)));
         }
         let thread = self.thread.clone();
         // As with calls of the value, the thread is there for it.
         let made = self.spawn_at(None, move || async move {
-            match attempt(make) {
+            match attempt(|| make().map(|value| Rc::new(RefCell::new(value)))) {
                 Ok(Ok(value)) => Ok(Hosted::new(&thread, value)),
                 Ok(Err(error)) => Err(TryHostError::Failed(error)),
                 Err(panic) => Err(TryHostError::Host(HostFault::Panicked(panic))),
             }
         });
-        made.fallible()
-            .await
-            .unwrap_or(Err(TryHostError::Host(HostFault::Gone)))
+        let made = made.fallible().await;
+        made.unwrap_or(Err(TryHostError::Host(HostFault::Gone)))
+            .map_err(fault)
     }
 }
 

@@ -8,13 +8,15 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
+
+use futures_util::future::Either;
 
 use super::local::PinnedLocal;
 use super::thread::{Kept, PinnedThread};
 use crate::contain::contain;
 use crate::error::HostFault;
-use crate::task::{Job, JobEnd};
+use crate::task::{Job, JobEnd, is_large};
 use crate::waker::KeptWaker;
 
 /// A value that never leaves its pinned thread: closures are sent to it, results come back.
@@ -41,8 +43,8 @@ struct Hold {
 
 impl<T: 'static> Hosted<T> {
     /// Stores `value` on the calling thread, which must be the thread of `thread`.
-    pub(super) fn new(thread: &Arc<PinnedThread>, value: T) -> Self {
-        let key = PinnedLocal::with(|local| local.insert(Rc::new(RefCell::new(value))));
+    pub(super) fn new(thread: &Arc<PinnedThread>, value: Rc<RefCell<T>>) -> Self {
+        let key = PinnedLocal::with(|local| local.insert(value));
         Hosted {
             value: Arc::new(Hold {
                 key,
@@ -63,12 +65,16 @@ impl<T: 'static> Hosted<T> {
     /// # Cancel safety
     /// If the future is dropped before the call has begun, the call does not begin. After that only
     /// the result is lost.
-    pub async fn with<R, F>(&self, call: F) -> Result<R, HostFault>
+    pub fn with<R, F>(&self, call: F) -> impl Future<Output = Result<R, HostFault>>
     where
         F: FnOnce(&T) -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.call(|value| call(&value.borrow())).await
+        if const { is_large::<F>() } {
+            let call = Box::new(call);
+            return Either::Left(self.call(|value| call(&value.borrow())));
+        }
+        Either::Right(self.call(|value| call(&value.borrow())))
     }
 
     /// Calls `call` with a mutable reference to the value, on its thread, and returns the result.
@@ -79,15 +85,20 @@ impl<T: 'static> Hosted<T> {
     ///
     /// # Cancel safety
     /// As [`with`](Hosted::with).
-    pub async fn with_mut<R, F>(&self, call: F) -> Result<R, HostFault>
+    pub fn with_mut<R, F>(&self, call: F) -> impl Future<Output = Result<R, HostFault>>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.call(|value| call(&mut value.borrow_mut())).await
+        if const { is_large::<F>() } {
+            let call = Box::new(call);
+            return Either::Left(self.call(|value| call(&mut value.borrow_mut())));
+        }
+        Either::Right(self.call(|value| call(&mut value.borrow_mut())))
     }
 
-    async fn call<R, F>(&self, call: F) -> Result<R, HostFault>
+    /// Not `async`, which would keep a second place for the closure.
+    fn call<R, F>(&self, call: F) -> impl Future<Output = Result<R, HostFault>>
     where
         F: FnOnce(&RefCell<T>) -> R + Send + 'static,
         R: Send + 'static,
@@ -99,21 +110,23 @@ impl<T: 'static> Hosted<T> {
             Some(call(value.downcast_ref()?))
         });
         let mut sent: Option<Job<_, _, _>> = None;
-        let end = poll_fn(|cx| match &mut sent {
-            _ if !thread.runtime().is_here() => Poll::Ready(JobEnd::Lost),
-            Some(job) => Pin::new(job).poll(cx),
-            None => {
-                sent = job
-                    .take()
-                    .map(|job| thread.send(job, KeptWaker::new(cx.waker())));
-                Poll::Pending
-            }
-        });
-        match end.await {
-            JobEnd::Done(Some(result)) => Ok(result),
-            JobEnd::Panicked(panic) => Err(HostFault::Panicked(panic)),
-            JobEnd::Done(None) | JobEnd::Lost => Err(HostFault::Gone),
-        }
+        poll_fn(move |cx| {
+            let end = match &mut sent {
+                _ if !thread.runtime().is_here() => JobEnd::Lost,
+                Some(job) => ready!(Pin::new(job).poll(cx)),
+                None => {
+                    sent = job
+                        .take()
+                        .map(|job| thread.send(job, KeptWaker::new(cx.waker())));
+                    return Poll::Pending;
+                }
+            };
+            Poll::Ready(match end {
+                JobEnd::Done(Some(result)) => Ok(result),
+                JobEnd::Panicked(panic) => Err(HostFault::Panicked(panic)),
+                JobEnd::Done(None) | JobEnd::Lost => Err(HostFault::Gone),
+            })
+        })
     }
 }
 

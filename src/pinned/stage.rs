@@ -15,7 +15,7 @@ use super::thread::{PinnedThread, ThreadKind};
 use crate::instant::Instant;
 use crate::runtime::context;
 use crate::runtime::{Builder, HostContext, Inner, Runtime};
-use crate::task::Task;
+use crate::task::{Task, is_large};
 
 /// The calling thread as a pinned thread, for a program that has its own loop there: a GUI, a game,
 /// a device.
@@ -204,6 +204,9 @@ impl Stage {
         F::Output: 'static,
     {
         self.local.thread.runtime().check_process();
+        if const { is_large::<F>() } {
+            return self.local.spawn(Box::pin(future), Location::caller());
+        }
         self.local.spawn(future, Location::caller())
     }
 

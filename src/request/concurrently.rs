@@ -6,12 +6,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_util::future::{Join, Map, MapErr, MapOk, TryJoin, join, try_join};
+use futures_util::future::{Either, Join, Map, MapErr, MapOk, TryJoin, join, try_join};
 use futures_util::{FutureExt, TryFutureExt};
 use pin_project_lite::pin_project;
 
 use super::First;
 use super::all::{All, TryAll};
+use crate::task::is_large;
 use crate::time::{Timeout, timeout};
 
 /// Runs requests at the same time, and waits for all of their outputs.
@@ -59,8 +60,9 @@ use crate::time::{Timeout, timeout};
 /// ```
 pub fn concurrently<R: Requests>(requests: R) -> Concurrently<R> {
     Concurrently {
-        requests: Some(requests),
-        running: None,
+        state: State::Waiting {
+            requests: Some(requests),
+        },
     }
 }
 
@@ -76,6 +78,11 @@ pub trait Requests: sealed::Sealed {
     type Running: Future<Output = Self::Output>;
     #[doc(hidden)]
     fn run(self) -> Self::Running;
+    /// Large requests while they run: each is boxed.
+    #[doc(hidden)]
+    type Boxed: Future<Output = Self::Output>;
+    #[doc(hidden)]
+    fn run_boxed(self: Box<Self>) -> Self::Boxed;
 }
 
 /// Requests whose outputs are `Result`s with one type of error.
@@ -88,6 +95,10 @@ pub trait FallibleRequests: Requests {
     type Trying: Future<Output = Result<Self::Values, First<Self::Error>>>;
     #[doc(hidden)]
     fn attempt(self) -> Self::Trying;
+    #[doc(hidden)]
+    type TryingBoxed: Future<Output = Result<Self::Values, First<Self::Error>>>;
+    #[doc(hidden)]
+    fn attempt_boxed(self: Box<Self>) -> Self::TryingBoxed;
 }
 
 mod sealed {
@@ -98,12 +109,47 @@ pin_project! {
     /// The future of [`concurrently`].
     #[must_use = "futures do nothing unless polled"]
     pub struct Concurrently<R: Requests> {
-        // `None` once they run.
-        requests: Option<R>,
         #[pin]
-        running: Option<R::Running>,
+        state: State<R>,
     }
 }
+
+pin_project! {
+    #[project = StateProjected]
+    enum State<R: Requests> {
+        // `None` if the begin has panicked.
+        Waiting { requests: Option<R> },
+        Running { #[pin] running: R::Running },
+        Boxed { #[pin] running: R::Boxed },
+        Over,
+    }
+}
+
+/// Each step is a function of its own, so that no copy of large requests stays on the stack for the
+/// next one.
+impl<R: Requests> State<R> {
+    fn begin(mut self: Pin<&mut Self>) {
+        let StateProjected::Waiting { requests } = self.as_mut().project() else {
+            return;
+        };
+        if const { is_large::<R>() } {
+            let running = boxed(requests).run_boxed();
+            return self.put(|| State::Boxed { running });
+        }
+        let running = requests.take().expect(OVER).run();
+        self.put(|| State::Running { running });
+    }
+
+    fn put(mut self: Pin<&mut Self>, next: impl FnOnce() -> Self) {
+        self.set(next());
+    }
+}
+
+fn boxed<R>(requests: &mut Option<R>) -> Box<R> {
+    Box::new(requests.take().expect(OVER))
+}
+
+const OVER: &str = "`concurrently` polled after it was ready";
 
 impl<R: Requests> Concurrently<R> {
     /// Limits the wait to `duration`, measured from this call.
@@ -130,8 +176,10 @@ impl<R: Requests> Concurrently<R> {
     where
         R: FallibleRequests,
     {
-        let requests = self.requests.expect("the requests run already");
-        concurrently(FirstFault(requests))
+        let State::Waiting { requests } = self.state else {
+            panic!("the requests run already")
+        };
+        concurrently(FirstFault(requests.expect(OVER)))
     }
 }
 
@@ -139,15 +187,14 @@ impl<R: Requests> Future for Concurrently<R> {
     type Output = R::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        if let Some(requests) = this.requests.take() {
-            this.running.set(Some(requests.run()));
-        }
-        let Some(running) = this.running.as_mut().as_pin_mut() else {
-            panic!("`concurrently` polled after it was ready")
+        let mut state = self.project().state;
+        state.as_mut().begin();
+        let output = match state.as_mut().project() {
+            StateProjected::Running { running } => ready!(running.poll(cx)),
+            StateProjected::Boxed { running } => ready!(running.poll(cx)),
+            _ => panic!("{OVER}"),
         };
-        let output = ready!(running.poll(cx));
-        this.running.set(None);
+        state.put(|| State::Over);
         Poll::Ready(output)
     }
 }
@@ -166,23 +213,45 @@ impl<R> sealed::Sealed for FirstFault<R> {}
 impl<R: FallibleRequests> Requests for FirstFault<R> {
     type Output = Result<R::Values, First<R::Error>>;
     type Running = R::Trying;
+    type Boxed = R::TryingBoxed;
 
     fn run(self) -> Self::Running {
         self.0.attempt()
     }
+
+    fn run_boxed(self: Box<Self>) -> Self::Boxed {
+        self.into_inner().attempt_boxed()
+    }
 }
 
-/// Implements the traits for a list of futures of one type.
+impl<R> FirstFault<R> {
+    #[expect(clippy::boxed_local, reason = "the requests are large")]
+    fn into_inner(self: Box<Self>) -> Box<R> {
+        Box::new(self.0)
+    }
+}
+
+/// Implements the traits for a list of futures of one type, given a list in a box as a `Vec`.
 macro_rules! list {
-    ([$($generics:tt)*] $List:ty) => {
+    ([$($generics:tt)*] $List:ty, |$boxed:ident| $as_vec:expr) => {
         impl<F, $($generics)*> sealed::Sealed for $List {}
 
         impl<F: IntoFuture, $($generics)*> Requests for $List {
             type Output = Vec<F::Output>;
-            type Running = All<F::IntoFuture>;
+            type Running = Either<All<F::IntoFuture>, All<Pin<Box<F::IntoFuture>>>>;
+            type Boxed = Self::Running;
 
             fn run(self) -> Self::Running {
-                All::new(self.into_iter().map(F::into_future))
+                if const { is_large::<F>() } {
+                    let boxed = |it: F| Box::pin(it.into_future());
+                    return Either::Right(All::new(self.into_iter().map(boxed)));
+                }
+                Either::Left(All::new(self.into_iter().map(F::into_future)))
+            }
+
+            fn run_boxed(self: Box<Self>) -> Self::Running {
+                let $boxed = self;
+                $as_vec.run()
             }
         }
 
@@ -192,17 +261,27 @@ macro_rules! list {
         {
             type Values = Vec<T>;
             type Error = E;
-            type Trying = TryAll<F::IntoFuture, T>;
+            type Trying = Either<TryAll<F::IntoFuture, T>, TryAll<Pin<Box<F::IntoFuture>>, T>>;
+            type TryingBoxed = Self::Trying;
 
             fn attempt(self) -> Self::Trying {
-                TryAll::new(self.into_iter().map(F::into_future))
+                if const { is_large::<F>() } {
+                    let boxed = |it: F| Box::pin(it.into_future());
+                    return Either::Right(TryAll::new(self.into_iter().map(boxed)));
+                }
+                Either::Left(TryAll::new(self.into_iter().map(F::into_future)))
+            }
+
+            fn attempt_boxed(self: Box<Self>) -> Self::Trying {
+                let $boxed = self;
+                $as_vec.attempt()
             }
         }
     };
 }
 
-list!([] Vec<F>);
-list!([const N: usize] [F; N]);
+list!([] Vec<F>, |list| *list);
+list!([const N: usize] [F; N], |list| Vec::from(list as Box<[F]>));
 
 /// The pairs in pairs that a tuple becomes: types, values and patterns.
 macro_rules! pairs {
@@ -246,10 +325,15 @@ macro_rules! tuple {
         impl<$($F: IntoFuture),+> Requests for ($($F,)+) {
             type Output = ($($F::Output,)+);
             type Running = Map<pairs!(running $($F)+), fn(pairs!(outputs $($F)+)) -> Self::Output>;
+            type Boxed = <($(Pin<Box<$F::IntoFuture>>,)+) as Requests>::Running;
 
             fn run(self) -> Self::Running {
                 let ($($f,)+) = self;
                 pairs!(run $($f)+).map(|pairs!(nest $($f)+)| ($($f,)+))
+            }
+
+            fn run_boxed(self: Box<Self>) -> Self::Boxed {
+                ($(Box::pin(self.$index.into_future()),)+).run()
             }
         }
 
@@ -261,10 +345,15 @@ macro_rules! tuple {
             type Error = Error;
             type Trying =
                 MapOk<pairs!(trying $($F)+), fn(pairs!(values $($T)+)) -> Self::Values>;
+            type TryingBoxed = <($(Pin<Box<$F::IntoFuture>>,)+) as FallibleRequests>::Trying;
 
             fn attempt(self) -> Self::Trying {
                 let ($($f,)+) = self;
                 pairs!(attempt $($f $index)+).map_ok(|pairs!(nest $($f)+)| ($($f,)+))
+            }
+
+            fn attempt_boxed(self: Box<Self>) -> Self::TryingBoxed {
+                ($(Box::pin(self.$index.into_future()),)+).attempt()
             }
         }
     };
@@ -289,8 +378,13 @@ impl sealed::Sealed for () {}
 impl Requests for () {
     type Output = ();
     type Running = Ready<()>;
+    type Boxed = Ready<()>;
 
     fn run(self) -> Self::Running {
         future::ready(())
+    }
+
+    fn run_boxed(self: Box<Self>) -> Self::Boxed {
+        self.run()
     }
 }

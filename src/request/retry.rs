@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
+use super::put;
 use crate::error::AskError;
 use crate::task::run::BATCH;
 use crate::time::{RetryIntervals, Sleep, Timeout, sleep, timeout};
@@ -139,11 +140,11 @@ impl<F, Fut: Future, W> Future for Retry<F, Fut, W> {
                 panic!("`retry` polled after it was ready")
             };
             if this.attempting.is_none() {
-                this.attempting.set(Some((this.call)(this.attempt)));
+                put(this.attempting.as_mut(), || Some((this.call)(this.attempt)));
             }
             let attempting = this.attempting.as_mut().as_pin_mut();
             let output = ready!(attempting.expect("set above").poll(cx));
-            this.attempting.set(None);
+            put(this.attempting.as_mut(), || None);
             *this.next = None;
             if !(this.fails)(this.again, &output) {
                 return Poll::Ready(output);

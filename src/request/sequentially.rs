@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use super::First;
+use super::{First, put};
 use crate::task::run::BATCH;
 use crate::time::{Timeout, timeout};
 
@@ -101,7 +101,7 @@ where
         for _ in 0..BATCH {
             if let Some(running) = this.running.as_mut().as_pin_mut() {
                 let output = ready!(running.poll(cx));
-                this.running.set(None);
+                put(this.running.as_mut(), || None);
                 match output {
                     Ok(value) => this.values.push(value),
                     Err(error) => {
@@ -114,12 +114,10 @@ where
             let Some(requests) = this.requests else {
                 panic!("`sequentially` polled after it was ready")
             };
-            match (this.next)(requests) {
-                Some(request) => this.running.set(Some(request)),
-                None => {
-                    *this.requests = None;
-                    return Poll::Ready(Ok(std::mem::take(this.values)));
-                }
+            put(this.running.as_mut(), || (this.next)(requests));
+            if this.running.is_none() {
+                *this.requests = None;
+                return Poll::Ready(Ok(std::mem::take(this.values)));
             }
         }
         // Requests that are ready at once must not occupy the worker.

@@ -19,7 +19,7 @@ use crate::contain::contain;
 use crate::error::UnhandledFault;
 use crate::scheduler::{WorkerEnd, WorkerLocal};
 use crate::sync::{PerProcess, Process, mutant};
-use crate::task::{Executor, Runnable, Task, spawn};
+use crate::task::{Executor, Runnable, Task, is_large, spawn};
 
 /// Runs `job` on a thread that may block, and returns a task for its value.
 ///
@@ -64,7 +64,12 @@ where
     if let Some(runtime) = &runtime {
         runtime.check_process();
     }
-    spawn(BlockingExecutor::of(runtime), async move { job() })
+    let executor = BlockingExecutor::of(runtime);
+    if const { is_large::<F>() } {
+        let job = Box::new(job);
+        return spawn(executor, async move { job() });
+    }
+    spawn(executor, async move { job() })
 }
 
 /// Runs a call on a thread of the pool of a runtime, or of the process, as [`unblock`] does.
@@ -231,7 +236,7 @@ impl OfProcess {
         static POOL: PerProcess<OfProcess> = PerProcess::new();
         POOL.get_or_init(|| OfProcess {
             pool: BlockingPool::new("greenroom".into(), BlockingLimits::default()),
-            threads: ThreadSet::new(),
+            threads: ThreadSet::new(None),
         })
     }
 

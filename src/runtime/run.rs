@@ -9,7 +9,7 @@ use super::handle::Runtime;
 use super::inner::Inner;
 use super::options::print_line;
 use crate::contain::drop_refused;
-use crate::task::{Task, cancelled, spawn as spawn_on};
+use crate::task::{Task, cancelled, is_large, spawn as spawn_on};
 use crate::tracer::Lines;
 
 /// Runs `future` on a new runtime with the default options and then shuts the runtime down.
@@ -103,6 +103,18 @@ where
 
 #[track_caller]
 fn spawn_in<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    if const { is_large::<F>() } {
+        return spawn_inline(runtime, Box::pin(future));
+    }
+    spawn_inline(runtime, future)
+}
+
+#[track_caller]
+fn spawn_inline<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,

@@ -39,7 +39,7 @@ use super::runnable::{RunVTable, Runnable};
 use super::state::PollOutcome;
 use super::task_header::{self, TaskHeader, TaskVTable};
 use crate::blocks;
-use crate::contain::{attempt_on, contain};
+use crate::contain::{attempt_on, contain, drop_result};
 use crate::info::TaskInfo;
 use crate::sync::UnsafeCell;
 
@@ -287,9 +287,13 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     unsafe fn forget(header: NonNull<TaskHeader>) {
         // SAFETY: (TASK-3) by the caller's promise.
         let cell = unsafe { header.cast::<Self>().as_ref() };
-        cell.run_part.with_mut(|run_part| {
+        let outcome = cell.run_part.with_mut(|run_part| {
             // SAFETY: (TASK-3) by the caller's promise.
-            contain(|| unsafe { ManuallyDrop::drop(&mut (*run_part).content.outcome) });
+            unsafe { ManuallyDrop::take(&mut (*run_part).content.outcome) }
         });
+        match outcome {
+            Ok(value) => drop_result(value),
+            Err(unheard) => drop(unheard),
+        }
     }
 }

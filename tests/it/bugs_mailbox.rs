@@ -1,10 +1,13 @@
 //! Bugs of other mailboxes, channels and runtimes, a test each. `docs/origins.md` lists the
 //! sources.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
+use greenroom::looper::Controller;
+use greenroom::market::{Job, Market};
 use greenroom::{Address, Context, Reply, actor};
 
 use crate::support::{
@@ -22,6 +25,9 @@ async fn collect(mut cx: Context<u32>) -> Vec<u32> {
 
 // Two threads write and wake at the same time.
 on_threads!(data_written_before_a_wake_is_seen_even_if_wakes_coalesce);
+
+// The chain is dropped on a thread with a small stack.
+on_threads!(a_chain_of_results_is_dropped_without_recursion);
 
 in_every_home!(
     two_free_places_wake_two_senders,
@@ -272,6 +278,56 @@ fn a_chain_of_actors_is_dropped_without_recursion(home: &Home) {
         end(head);
         until(|| drops.count() > 0);
         assert!(weak.is_closed());
+    }
+}
+
+/// A result that owns the handle of another result.
+struct Link {
+    _next: Option<Box<dyn Any + Send>>,
+    _dropped: Dropped,
+}
+
+fn a_chain_of_results_is_dropped_without_recursion(home: &Home) {
+    type Spawn<'a> = &'a dyn Fn(Box<dyn FnOnce() -> Link + Send>) -> Box<dyn Any + Send>;
+    let on = &home.runtime;
+    let looper = Controller::builder().on(on).build().unwrap().looper();
+    let market = Market::<()>::builder()
+        .on(on)
+        .max_jobs(100_000)
+        .build()
+        .unwrap();
+    let kinds: [(usize, Spawn<'_>); 4] = [
+        (home.many(200_000), &|link| {
+            Box::new(home.spawn(actor(async move |_cx: Context<()>| link())))
+        }),
+        (home.many(20_000), &|link| {
+            Box::new(on.spawn(async move { link() }))
+        }),
+        (home.many(20_000), &|link| {
+            Box::new(looper.post(link).unwrap())
+        }),
+        (home.many(20_000), &|link| {
+            Box::new(market.try_offer(Job::new(link)).unwrap())
+        }),
+    ];
+    for (length, spawn) in kinds {
+        let (drops, made) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
+        let mut head: Option<Box<dyn Any + Send>> = None;
+        for _ in 0..length {
+            let (next, dropped, made) = (head.take(), drops.one(), made.clone());
+            head = Some(spawn(Box::new(move || {
+                made.fetch_add(1, Ordering::SeqCst);
+                Link {
+                    _next: next,
+                    _dropped: dropped,
+                }
+            })));
+        }
+        until(|| made.load(Ordering::SeqCst) == length);
+        assert_eq!(drops.count(), 0);
+        // On a stack too small for a thousand levels of recursion.
+        on_small_stacks(vec![Box::new(move || drop(head))]);
+        until(|| drops.count() == length);
     }
 }
 

@@ -15,7 +15,7 @@ use std::task::Poll;
 use super::Cell;
 use crate::actor::core::At;
 use crate::actor::lifecycle::Lifecycle;
-use crate::contain::{Panic, contain};
+use crate::contain::{Panic, contain, drop_result};
 use crate::error::{AskCause, AskDetail, End, Fault, FaultyPart};
 use crate::mailbox::{Batch, Flags, Termination};
 use crate::task::{ActorExecutor, Header, as_run, loss};
@@ -167,7 +167,10 @@ where
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
             cell.report_to_executor(fault, FaultyPart::Future);
         }
-        contain(|| drop(result));
+        match result {
+            Some(Ok(value)) => drop_result(value),
+            unneeded => contain(|| drop(unneeded)),
+        }
     }
 }
 

@@ -385,6 +385,7 @@ where
     }
 
     /// Prepares the next incarnation, which the next poll begins.
+    #[inline(never)]
     fn come_up(&mut self) {
         let Stage::Down(mut context) = std::mem::replace(&mut self.stage, Stage::Over) else {
             unreachable!("an actor that is down has its context")

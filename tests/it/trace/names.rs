@@ -35,6 +35,23 @@ impl Actor for Again {
 
 async fn served(_cx: Context<u32>) {}
 
+/// An actor whose future is boxed.
+async fn large(_cx: Context<u32>) {
+    let bytes = std::hint::black_box([0; 32 << 10]);
+    greenroom::yield_now().await;
+    std::hint::black_box(bytes);
+}
+
+struct Large([u8; 32 << 10]);
+
+impl Actor for Large {
+    type Message = u32;
+
+    async fn handle(&mut self, _number: u32, _cx: &mut Context<u32>) {
+        self.0[0] += 1;
+    }
+}
+
 /// Returns the names in the lines about the creation of actors.
 fn created(lines: &[String]) -> Vec<&str> {
     let created = lines.iter().filter(|line| line.starts_with('+'));
@@ -64,6 +81,16 @@ fn an_actor_without_a_name_is_called_after_its_function_or_type() {
             "served", "served", "Counter", "Bag", "Counter", outer, "own name"
         ]
     );
+}
+
+#[test]
+fn a_large_actor_without_a_name_is_called_after_its_function_or_type() {
+    let lines = lines_of(async {
+        spawn!(large(_)).detach();
+        spawn!(large(_), restart = Restarts::on_fault()).detach();
+        spawn!(Large([0; 32 << 10])).detach();
+    });
+    assert_eq!(created(&lines), ["large", "large", "Large"]);
 }
 
 #[test]

@@ -337,10 +337,16 @@ fn reader_of<M>(core: At<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
 /// Ends the wait, so that the next message wakes no task.
 #[inline]
 fn done<M>(core: At<'_, M>, reader: &mut Reader<M>) {
-    if reader.take_waits() {
-        core.stop_receiving();
-        reader.forget_other();
+    if reader.take_waits() && core.stop_receiving() {
+        wait_no_more(core, reader);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn wait_no_more<M>(core: At<'_, M>, reader: &mut Reader<M>) {
+    core.mailbox.wait_no_more();
+    reader.forget_other();
 }
 
 impl<M> Context<M> {
@@ -423,7 +429,7 @@ impl<M> Context<M> {
                 done(core, reader);
                 return Poll::Ready(message);
             }
-            if core.receive_in_run(waker) || core.mailbox.wait(waker) {
+            if core.receive_in_run(waker) || core.mailbox.wait(reader.waker_or(waker)) {
                 if core.header.is_traced() {
                     await_message();
                 }
@@ -457,7 +463,7 @@ impl<M> Context<M> {
         }
         // The actor itself is woken by a kill in any case.
         if !core.is_own(waker) {
-            if !core.mailbox.wait_for_termination(waker) {
+            if !core.mailbox.wait_for_termination(reader.waker_or(waker)) {
                 return self.poll_terminated(waker);
             }
             reader.set_waits();

@@ -190,18 +190,12 @@ impl<'a, M> At<'a, M> {
         Header::is_woken_by(self.header(), waker)
     }
 
-    /// Ends the wait of `recv`, so that the next message wakes no task for it.
+    /// Ends the wait of `recv` in the current run. Returns whether the mailbox has noted it.
     #[inline]
-    pub(super) fn stop_receiving(self) {
+    pub(super) fn stop_receiving(self) -> bool {
         run::unnote(self.as_run(), run::RECEIVING);
-        if self
-            .mailbox
-            .state
-            .peek()
-            .has(Flags::RECEIVING.or(Flags::FOREIGN))
-        {
-            self.mailbox.wait_no_more();
-        }
+        let noted = Flags::RECEIVING.or(Flags::FOREIGN);
+        self.mailbox.state.peek().has(noted)
     }
 
     /// Returns whether the actor was killed or cancelled, and so handles no more messages.

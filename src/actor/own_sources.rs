@@ -109,6 +109,12 @@ impl<M> Sources<M> {
         self.waker = Waker::from(waiters.clone()).into();
     }
 
+    /// Returns the waker of the last poll, or that of the list. Once the list has woken a task it
+    /// has nothing left to drop.
+    pub(super) fn waker(&self) -> &Waker {
+        self.waker.as_waker()
+    }
+
     /// Drops the waker of a task that waited with another one than the actor's own.
     pub(super) fn forget_other(&mut self) {
         if let Some((waiters, ticket)) = &mut self.other {

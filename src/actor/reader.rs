@@ -10,6 +10,7 @@
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::task::Waker;
 
 use super::own_sources::Sources;
 use crate::mailbox::{Batch, Mailbox, Received};
@@ -131,11 +132,16 @@ impl<M> Reader<M> {
             .then(|| unsafe { &(*self.pointer().cast::<Both<M>>()).sources })
     }
 
-    /// Drops the waker of a task that waited with another one than the actor's own.
+    /// Lets the sources drop the waker of a task that waited with another one than the actor's own.
     pub(super) fn forget_other(&mut self) {
         if let Some(both) = self.both() {
             both.sources.forget_other();
         }
+    }
+
+    /// Returns the waker with which the sources were polled, or this one without sources.
+    pub(super) fn waker_or<'a>(&'a self, waker: &'a Waker) -> &'a Waker {
+        self.sources_seen().map_or(waker, Sources::waker)
     }
 
     /// Adds the sources to a reader that has none.

@@ -194,8 +194,11 @@ fn messages(home: &Home) {
         let waker = Waker::from(flag.clone());
         let mut task = Cx::from_waker(&waker);
         for _ in 0..4 {
-            assert!(pin!(cx.recv()).poll(&mut task).is_pending());
+            let mut woken = Box::pin(cx.recv());
+            assert!(woken.as_mut().poll(&mut task).is_pending());
             actor.0.tell(1).unwrap();
+            drop(woken);
+            assert_eq!(Arc::strong_count(&flag), 2, "it was woken and not polled");
             assert!(pin!(cx.recv()).poll(&mut task).is_ready());
         }
         drop(waker);

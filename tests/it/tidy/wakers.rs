@@ -32,6 +32,7 @@ fn keeps(code: &str) -> Vec<String> {
             let is_type = !before.ends_with(is_word) && !after.starts_with(is_word);
             // A reference, a function of the type, a value that is returned, one without a drop.
             let passes = before.ends_with('&')
+                || before.ends_with("&'a ")
                 || before.ends_with("-> ")
                 || before.ends_with("ManuallyDrop<")
                 || after.starts_with("::");

@@ -235,6 +235,7 @@ fn a_turn_ends_after_some_writes_also_if_others_note_for_ever() {
             .long_turns(None)
             .workers(1)
             .tracer(lines)
+            .grace(WATCH)
             .build();
         let runtime = runtime.unwrap();
         let current = runtime.clone();

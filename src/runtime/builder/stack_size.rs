@@ -3,8 +3,8 @@
 use super::Builder;
 use crate::error::BuildError;
 
-/// The smallest stack, in bytes. A debug build needs about half of it to run a task that does
-/// nothing and to report its panic.
+/// The smallest stack, in bytes. A debug build has room there for small tasks of every kind, and for
+/// their panics.
 const STACK_MIN: usize = 128 << 10;
 /// The largest stack, in bytes. A larger number is a mistake: the largest number of workers would
 /// reserve more addresses than a system has.

@@ -140,6 +140,8 @@ fn a_waker_of_the_holder_whose_drop_panics_is_contained(home: &Home) {
                 inner.attach(stream::pending()).detach();
             }
             let mut recv = inner.recv();
+            // A new source may wake the task at once, and then keeps no waker.
+            assert!(poll_with(&mut recv, Waker::noop().clone()).is_pending());
             assert!(poll_with(&mut recv, rigged(false)).is_pending());
             match source {
                 // The source keeps its clone.

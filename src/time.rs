@@ -1,12 +1,13 @@
 //! Timers: [`sleep`], [`timeout`] and [`interval()`].
 //!
 //! A timer belongs to the runtime on which it was last polled, or to the pinned thread if it wakes
-//! the task that polled it there. Elsewhere, on another executor or a bare thread, it uses one timer
-//! thread of the process. That thread starts on first use, and sleeps while no deadline is due.
+//! the task or the `block_on` that polled it there. Elsewhere, on another executor or a bare
+//! thread, it uses one timer thread of the process. That thread starts on first use, and sleeps
+//! while no deadline is due.
 //!
-//! Timers never fire early. A timer of a runtime fires in time if one of its workers is idle, also
-//! if the turn that polled it blocks its thread, for instance in the `block_on` of another crate.
-//! Otherwise the timer is late by the rest of a turn.
+//! Timers never fire early. A timer of a runtime fires in time if one of its workers is idle. That
+//! holds also if the turn that polled it blocks its thread, as the `block_on` of another crate
+//! does. Otherwise the timer is late by the rest of a turn.
 
 mod alarm;
 mod interval;

@@ -86,8 +86,8 @@ impl Scheduler {
 
     /// Notes that a deadline was armed, so that a sleeper wakes in time for it.
     ///
-    /// `next`: the earliest deadline. `earliest`: that is the one. `by_turn`: it wakes the task whose turn has armed it on
-    /// a worker, and that worker has noted it with
+    /// `next`: the earliest deadline of all. `earliest`: the armed one is the earliest. `by_turn`: it
+    /// wakes the task whose turn has armed it on a worker, and that worker has noted it with
     /// [`owe_keeper`](super::WorkerLocal::owe_keeper).
     pub(crate) fn notify_deadline(&self, next: Instant, earliest: bool, by_turn: bool) {
         match &self.policy {

@@ -252,7 +252,7 @@ fn a_level_traces_the_actors() {
         server.interrupt();
         let Ended { status, errors, .. } = server.end();
         assert_eq!(status, Some(71));
-        // As in the logs of document 2.
+        // As layer_cake writes them.
         for text in [
             &*format!(">http listener - Listening on \"{address}\""),
             &format!(">http listener - Accepted \"{peer}\""),

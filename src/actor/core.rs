@@ -17,11 +17,10 @@ use std::task::{Poll, Waker};
 use super::id;
 use crate::contain::Panic;
 use crate::error::{End, Fault, FaultyPart, TellError};
-use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake, wake_foreign};
+use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake};
 use crate::sync::{Process, mutant};
 use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
 use crate::tracer::{Subject, Tracer};
-use crate::waker::KeptWaker;
 
 /// The front of a cell.
 ///
@@ -211,24 +210,26 @@ impl<'a, M> At<'a, M> {
             Wake::Nobody => {}
             // SAFETY: the actor was made scheduled just now; (CELL-2) a reference is held.
             Wake::Actor => unsafe { (self.header.vtable.schedule)(self.header()) },
-            Wake::Foreign(waker) => wake_foreign(waker),
-            Wake::Both(waker) => self.wake_both(waker),
+            Wake::Foreign => self.mailbox.wake_receiver(),
+            Wake::Both => {
+                self.pass_on(Wake::Actor);
+                self.mailbox.wake_receiver();
+            }
         }
-    }
-
-    #[cold]
-    fn wake_both(self, waker: KeptWaker) {
-        self.pass_on(Wake::Actor);
-        wake_foreign(waker);
     }
 
     pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
         if self.header.is_traced() {
             return self.tell_traced(message);
         }
-        let wake = self.mailbox.tell(message)?;
-        self.pass_on(wake);
-        Ok(())
+        let mut message = Some(message);
+        match self.mailbox.tell(&mut message) {
+            Ok(wake) => {
+                self.pass_on(wake);
+                Ok(())
+            }
+            Err(why) => Err(why.with(message.expect("a refused message is kept"))),
+        }
     }
 
     /// Reports an event of a message to the executor, if the executor traces messages.

@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 
 use super::core::{At, Core, Held};
 use crate::contain::attempt;
-use crate::error::{SendError, TellError};
+use crate::error::TellError;
 use crate::mailbox::Refused;
 use crate::runtime::{Deferred, Done, context};
 use crate::task::{Deed, MessageEvent, MessageInfo};
@@ -120,31 +120,25 @@ impl<M> At<'_, M> {
     #[inline(never)]
     pub(super) fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
         let is_deferred = self.is_deferred();
-        let told = match self.mailbox.reserve() {
-            Ok(()) => {
-                if is_deferred {
-                    self.defer(message);
-                } else {
-                    self.fill(message);
+        match self.mailbox.reserve() {
+            Ok(()) if is_deferred => self.defer(message),
+            Ok(()) => self.fill(message),
+            Err(why) => {
+                match why {
+                    Refused::Full => settle_all(),
+                    Refused::Closed => self.observe(),
                 }
-                Ok(())
+                return Err(why.with(message));
             }
-            Err(Refused::Full) => {
-                settle_all();
-                Err(TellError::Full(message))
-            }
-            Err(Refused::Closed) => Err(TellError::Closed(message)),
-        };
-        if let Err(TellError::Closed(_)) = told {
-            self.observe();
         }
-        told
+        Ok(())
     }
 
-    /// Sends the message as a pending effect. Returns `None` if it must be sent now, or must wait.
+    /// Sends the message as a pending effect. Returns `None` if it must be sent now, or must wait. A
+    /// refused message stays in `message`.
     #[cold]
     #[inline(never)]
-    pub(super) fn send_deferred(self, message: &mut Option<M>) -> Option<Result<(), SendError<M>>> {
+    pub(super) fn send_deferred(self, message: &mut Option<M>) -> Option<Result<(), Refused>> {
         if !self.is_deferred() {
             return None;
         }
@@ -153,17 +147,11 @@ impl<M> At<'_, M> {
             settle_all();
             return None;
         }
-        let message = message.take()?;
-        Some(match reserved {
-            Ok(()) => {
-                self.defer(message);
-                Ok(())
-            }
-            Err(_) => {
-                self.observe();
-                Err(SendError(message))
-            }
-        })
+        match reserved {
+            Ok(()) => self.defer(message.take()?),
+            Err(_) => self.observe(),
+        }
+        Some(reserved)
     }
 
     /// Reserves a place for a message that is made afterwards.

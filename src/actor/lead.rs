@@ -75,8 +75,7 @@ impl<'a, M> Lead<'a, M> {
                     map.fill(message);
                     Ok(())
                 }
-                Err(Refused::Full) => Err(TellError::Full(message)),
-                Err(Refused::Closed) => Err(TellError::Closed(message)),
+                Err(why) => Err(why.with(message)),
             },
         }
     }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use super::core::At;
 use super::lead::{Lead, PlaceBehindMap};
 use crate::error::SendError;
-use crate::mailbox::PlaceInLine;
+use crate::mailbox::{PlaceInLine, Refused};
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
 use crate::runtime::{context, list_wait};
 use crate::task::MessageEvent;
@@ -40,16 +40,31 @@ impl<'a, M> SendFuture<'a, M> {
         }
     }
 
-    fn poll_now(
-        &mut self,
-        core: At<'_, M>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), SendError<M>>> {
+    /// Sends the message, or waits for room. A refused message stays in `message`.
+    #[inline]
+    fn poll_actor(&mut self, core: At<'_, M>, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        if core.header.is_traced() {
+            return self.poll_traced(core, cx);
+        }
+        let mailbox = &core.mailbox;
+        let sent = mailbox.poll_send(&mut self.message, &mut self.place, 0, cx);
+        sent.map_ok(|wake| core.pass_on(wake))
+    }
+
+    /// Does the same, and reports it.
+    #[cold]
+    #[inline(never)]
+    fn poll_traced(&mut self, core: At<'_, M>, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        if self.place.is_none()
+            && let Some(sent) = core.send_deferred(&mut self.message)
+        {
+            return Poll::Ready(sent);
+        }
         let before = self.place.as_ref().map(PlaceInLine::key);
-        let traced = self.message.as_ref().filter(|_| core.header.is_traced());
-        let info = traced.and_then(|message| core.info_if_simulated(message));
+        let message = self.message.as_ref();
+        let info = message.and_then(|message| core.info_if_simulated(message));
         // Traced before a receiver can have it.
-        let open = traced.filter(|_| !core.is_closed());
+        let open = message.filter(|_| !core.is_closed());
         let from = open.and_then(|message| core.sent(message)).unwrap_or(0);
         let mailbox = &core.mailbox;
         let sent = mailbox.poll_send(&mut self.message, &mut self.place, from, cx);
@@ -85,26 +100,11 @@ impl<M> Future for SendFuture<'_, M> {
             "`send` polled after it was ready"
         );
         let polled = match this.lead {
-            Lead::Actor(core) if core.header.is_traced() && this.place.is_none() => {
-                match core.send_deferred(&mut this.message) {
-                    Some(sent) => Poll::Ready(sent),
-                    None => this.poll_now(core, cx),
-                }
-            }
-            Lead::Actor(core) => this.poll_now(core, cx),
+            Lead::Actor(core) => this.poll_actor(core, cx),
             Lead::Map(map) => map
                 .actor()
                 .poll_reserve(&mut this.wait, cx)
-                .map(|reserved| {
-                    let message = this.message.take().expect("checked above");
-                    match reserved {
-                        Ok(()) => {
-                            map.fill(message);
-                            Ok(())
-                        }
-                        Err(_closed) => Err(SendError(message)),
-                    }
-                }),
+                .map_ok(|()| map.fill(this.message.take().expect("checked above"))),
         };
         if polled.is_pending() {
             this.lead.checked_process();
@@ -114,7 +114,12 @@ impl<M> Future for SendFuture<'_, M> {
         } else if this.listing.is_some() {
             this.listing = None;
         }
-        polled
+        // The result is made once, from a word: a message that is moved through results is written
+        // in parts and read as a whole, which waits for the writes.
+        polled.map(|sent| match sent {
+            Ok(()) => Ok(()),
+            Err(_closed) => Err(SendError(this.message.take().expect("it was refused"))),
+        })
     }
 }
 

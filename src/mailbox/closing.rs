@@ -17,12 +17,12 @@ impl<M> Mailbox<M> {
         if self.state.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
-        let (wake, waited_for) = self.lock(|flags, contents| {
+        let (wake, waited_for) = self.lock(|flags, _| {
             if flags.has(Flags::CLOSED) {
                 return (Wake::Nobody, false);
             }
             flags.set(Flags::CLOSED);
-            (contents.arrived(flags), flags.has(Flags::WAITED_FOR))
+            (flags.arrived(), flags.has(Flags::WAITED_FOR))
         });
         if waited_for {
             self.refuse_line();
@@ -68,7 +68,7 @@ impl<M> Mailbox<M> {
                 }
             };
             let wake = flags.wake();
-            (contents.and_receiver(flags, wake), messages)
+            (flags.and_receiver(wake), messages)
         })
     }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, MailboxExtras, MailboxOptions};
 use super::hooks::Hooks;
 use super::queue::{Batch, MessageQueue};
-use super::state::{Flags, MailboxState, Wake};
+use super::state::{Flags, MailboxState};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
 use crate::waiters::Waiters;
@@ -231,36 +231,5 @@ impl<M> Contents<M> {
             bound.len = *reserved;
         }
         self.queue.take()
-    }
-
-    /// Wakes the reader if it waits, and returns which task to wake. There is a message or a final
-    /// state for it to see.
-    pub(super) fn arrived(&mut self, flags: &mut Flags) -> Wake {
-        if !flags.has(Flags::RECEIVING.or(Flags::FOREIGN)) {
-            return Wake::Nobody;
-        }
-        let mut wake = Wake::Nobody;
-        if flags.has(Flags::RECEIVING) {
-            flags.clear(Flags::RECEIVING);
-            wake = flags.wake();
-        }
-        // A `recv` may have been polled in both tasks, of which only the later one polls it again.
-        self.and_receiver(flags, wake)
-    }
-
-    /// Extends `wake` by the other task in which `recv` waits, if there is one.
-    pub(super) fn and_receiver(&mut self, flags: &mut Flags, wake: Wake) -> Wake {
-        if !flags.has(Flags::FOREIGN) {
-            return wake;
-        }
-        flags.clear(Flags::FOREIGN);
-        match (
-            wake,
-            self.extras().and_then(|extras| extras.receiver.take()),
-        ) {
-            (wake, None) => wake,
-            (Wake::Actor, Some(receiver)) => Wake::Both(receiver),
-            (_, Some(receiver)) => Wake::Foreign(receiver),
-        }
     }
 }

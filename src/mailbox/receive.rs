@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use super::contents::Mailbox;
 use super::queue::Batch;
+use super::send::wake_foreign;
 use super::state::Flags;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
@@ -55,27 +56,27 @@ impl<M> Mailbox<M> {
     /// Takes the next message of a bounded mailbox.
     #[inline(never)]
     fn receive_one(&self) -> Received<M> {
-        let (message, waited_for, ended) = self.lock(|flags, contents| {
-            let message = contents.queue.pop();
-            if message.is_some()
-                && let Some(bound) = contents.bound()
-            {
-                bound.len -= 1;
-            }
+        let mut waited_for = false;
+        let received = self.lock(|flags, contents| {
+            waited_for = flags.has(Flags::WAITED_FOR);
+            let Some(message) = contents.queue.pop() else {
+                return match flags.reach_the_end() {
+                    true => Received::Closed,
+                    false => Received::Empty,
+                };
+            };
             if contents.queue.is_empty() {
                 flags.clear(Flags::FILLED);
             }
-            let ended = message.is_none() && flags.reach_the_end();
-            (message, flags.has(Flags::WAITED_FOR), ended)
+            if let Some(bound) = contents.bound() {
+                bound.len -= 1;
+            }
+            Received::Message(message)
         });
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
         }
-        match message {
-            Some(message) => Received::Message(message),
-            None if ended => Received::Closed,
-            None => Received::Empty,
-        }
+        received
     }
 
     /// Stores `waker`, to be woken by the next message or by the close. Returns false if there is a
@@ -116,10 +117,24 @@ impl<M> Mailbox<M> {
     /// Records that the reader no longer waits, so messages do not wake it.
     #[cold]
     pub(crate) fn wait_no_more(&self) {
-        let receiver = self.lock(|flags, contents| {
-            flags.clear(Flags::RECEIVING.or(Flags::FOREIGN));
+        drop(self.take_receiver(Flags::RECEIVING.or(Flags::FOREIGN)));
+    }
+
+    /// Wakes the task other than the actor's own in which `recv` waits, if one still does.
+    ///
+    /// A step that returns [`Wake::Foreign`](super::Wake) leaves the waker in place. If `recv` waits
+    /// again meanwhile, this wakes it once without need.
+    #[cold]
+    pub(crate) fn wake_receiver(&self) {
+        if let Some(waker) = self.take_receiver(Flags::FOREIGN) {
+            wake_foreign(waker);
+        }
+    }
+
+    fn take_receiver(&self, noted: Flags) -> Option<KeptWaker> {
+        self.lock(|flags, contents| {
+            flags.clear(noted);
             contents.extras().and_then(|extras| extras.receiver.take())
-        });
-        drop(receiver);
+        })
     }
 }

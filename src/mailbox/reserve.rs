@@ -10,14 +10,26 @@ use super::extras::MailboxExtras;
 use super::line::{PlaceInLine, SenderState};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
+use crate::error::TellError;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
-/// The reason why no place was reserved.
+/// The reason why a message or a place was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
     Full,
     Closed,
+}
+
+impl Refused {
+    /// Returns the error of `tell`, with the message that was refused.
+    #[cold]
+    pub(crate) fn with<M>(self, message: M) -> TellError<M> {
+        match self {
+            Refused::Full => TellError::Full(message),
+            Refused::Closed => TellError::Closed(message),
+        }
+    }
 }
 
 /// The result of a request for a place.
@@ -114,7 +126,7 @@ impl<M> Mailbox<M> {
                 extras.give_back(flags);
             }
             flags.set(Flags::FILLED);
-            contents.arrived(flags)
+            flags.arrived()
         });
         message.map_or(Ok(wake), Err)
     }
@@ -134,8 +146,8 @@ impl<M> Mailbox<M> {
             self.promote();
         }
         // The reader receives a promoted message, or learns that no message will come.
-        self.lock(|flags, contents| match flags.has_news() {
-            true if !mutant("given_up_place_wakes_nobody") => contents.arrived(flags),
+        self.lock(|flags, _| match flags.has_news() {
+            true if !mutant("given_up_place_wakes_nobody") => flags.arrived(),
             _ => Wake::Nobody,
         })
     }

@@ -10,13 +10,14 @@ use super::contents::{Contents, Mailbox};
 use super::extras::{Bound, MailboxExtras};
 use super::line::{PlaceInLine, SenderState};
 use super::queue::Spare;
+use super::reserve::Refused;
 use super::state::{Flags, Wake};
 use super::traced::note_sender;
-use crate::error::{SendError, TellError};
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
-/// The result of an attempt to put a message into the queue.
+/// The result of an attempt to put a message into the queue. It fits a register: the message stays
+/// where it is.
 enum Accept {
     Done(Wake),
     Full,
@@ -28,23 +29,22 @@ enum Accept {
 enum Promotion {
     Enough,
     NeedsBlock,
-    Settled(Option<KeptWaker>),
+    /// A sender was promoted, with its waker, and whether there is room for another one.
+    Settled(Option<KeptWaker>, bool),
 }
 
 impl<M> Mailbox<M> {
-    /// Appends the message if there is room now.
-    pub(crate) fn tell(&self, message: M) -> Result<Wake, TellError<M>> {
-        let mut message = Some(message);
-        match self.accept(&mut message, |_| Accept::Full, |_, _| ()) {
+    /// Appends the message if there is room now. A refused message stays in `message`.
+    pub(crate) fn tell(&self, message: &mut Option<M>) -> Result<Wake, Refused> {
+        match self.accept(message, |_| Accept::Full, |_, _| ()) {
             Accept::Done(wake) => Ok(wake),
-            Accept::Closed => Err(TellError::Closed(
-                message.expect("a refused message is kept"),
-            )),
-            _ => Err(TellError::Full(message.expect("a refused message is kept"))),
+            Accept::Closed => Err(Refused::Closed),
+            _ => Err(Refused::Full),
         }
     }
 
-    /// Appends the message, or waits in line until there is room.
+    /// Appends the message, or waits in line until there is room. Fails only if the mailbox is
+    /// closed; the message is then in `message`.
     ///
     /// While the sender waits, `place` is its entry in the line and contains the message. `from` is
     /// the actor that sends, if the mailbox is traced.
@@ -54,11 +54,14 @@ impl<M> Mailbox<M> {
         place: &mut Option<PlaceInLine<M>>,
         from: u64,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Wake, SendError<M>>> {
+    ) -> Poll<Result<Wake, Refused>> {
         if place.is_some() {
-            return self.poll_line(place, cx).map(|(_, left)| match left {
-                None => Ok(Wake::Nobody),
-                Some(message) => Err(SendError(message)),
+            return self.poll_line(place, cx).map(|(_, left)| {
+                *message = left;
+                match message {
+                    None => Ok(Wake::Nobody),
+                    Some(_) => Err(Refused::Closed),
+                }
             });
         }
         loop {
@@ -87,17 +90,12 @@ impl<M> Mailbox<M> {
                         *place = waits;
                     }
                 },
-                done_or_closed => {
-                    // An entry that was allocated and is not needed returns the message.
-                    let kept = place
-                        .take()
-                        .and_then(PlaceInLine::free)
-                        .or_else(|| message.take());
-                    return Poll::Ready(match (done_or_closed, kept) {
-                        (Accept::Done(wake), _) => Ok(wake),
-                        (_, Some(message)) => Err(SendError(message)),
-                        (_, None) => unreachable!("a refused message is kept"),
-                    });
+                Accept::Done(wake) => return Poll::Ready(Ok(wake)),
+                _closed => {
+                    if let Some(unneeded) = place.take() {
+                        *message = unneeded.free();
+                    }
+                    return Poll::Ready(Err(Refused::Closed));
                 }
             }
         }
@@ -183,7 +181,7 @@ impl<M> Mailbox<M> {
                 }
                 accepted(*flags, contents);
                 flags.set(Flags::FILLED);
-                Accept::Done(contents.arrived(flags))
+                Accept::Done(flags.arrived())
             });
             match done {
                 Accept::NeedsBlock => spare.provide(true),
@@ -233,14 +231,20 @@ impl<M> Mailbox<M> {
                 if bound.line.is_empty() {
                     flags.clear(Flags::WAITED_FOR);
                 }
-                Promotion::Settled(waker)
+                let goes_on = bound.len < bound.capacity && !bound.line.is_empty();
+                Promotion::Settled(waker, goes_on)
             });
             match step {
                 Promotion::Enough => return,
                 Promotion::NeedsBlock => spare.provide(true),
-                Promotion::Settled(_) if mutant("accepted_sender_is_not_woken") => {}
-                Promotion::Settled(Some(waker)) => wake_foreign(waker),
-                Promotion::Settled(None) => {}
+                Promotion::Settled(waker, goes_on) => {
+                    if !mutant("accepted_sender_is_not_woken") {
+                        waker.into_iter().for_each(wake_foreign);
+                    }
+                    if !goes_on {
+                        return;
+                    }
+                }
             }
         }
     }

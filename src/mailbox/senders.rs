@@ -69,7 +69,7 @@ impl<M> Mailbox<M> {
         if self.state.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
-        self.lock(|flags, contents| {
+        self.lock(|flags, _| {
             // Relaxed: ordered by the lock, under which the count leaves zero.
             let revived = self.senders.load(Ordering::Relaxed) > 0;
             if revived && !mutant("abandoned_without_a_second_look") {
@@ -77,7 +77,7 @@ impl<M> Mailbox<M> {
             }
             flags.set(Flags::ABANDONED);
             match flags.has_news() {
-                true => contents.arrived(flags),
+                true => flags.arrived(),
                 false => Wake::Nobody,
             }
         })

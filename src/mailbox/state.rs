@@ -17,7 +17,6 @@
 use crate::error::End;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{mutant, relax};
-use crate::waker::KeptWaker;
 
 /// The flags of a mailbox and of its actor, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,6 +94,27 @@ impl Flags {
         } else {
             self.set(Flags::ACTIVE);
             Wake::Actor
+        }
+    }
+
+    /// Wakes the reader if it waits, and returns which task to wake. There is a message or a final
+    /// state for it to see.
+    pub(super) fn arrived(&mut self) -> Wake {
+        let mut wake = Wake::Nobody;
+        if self.has(Flags::RECEIVING) {
+            self.clear(Flags::RECEIVING);
+            wake = self.wake();
+        }
+        // A `recv` may have been polled in both tasks, of which only the later one polls it again.
+        self.and_receiver(wake)
+    }
+
+    /// Extends `wake` by the other task in which `recv` waits, if there is one.
+    pub(super) fn and_receiver(self, wake: Wake) -> Wake {
+        match wake {
+            wake if !self.has(Flags::FOREIGN) => wake,
+            Wake::Actor => Wake::Both,
+            _ => Wake::Foreign,
         }
     }
 
@@ -180,15 +200,16 @@ pub(crate) enum RunOutcome {
 
 /// The tasks that an operation has woken, for the caller to schedule after it has released the
 /// lock.
+#[derive(Clone, Copy)]
 #[must_use = "a wake-up that is not passed on is lost"]
 pub(crate) enum Wake {
     Nobody,
     /// The actor was made active: put it on its executor's queue.
     Actor,
-    /// `recv` waits in another task, which this wakes.
-    Foreign(KeptWaker),
+    /// `recv` waits in another task: call `Mailbox::wake_receiver`.
+    Foreign,
     /// The actor and the other task: `recv` was last polled in one of them.
-    Both(KeptWaker),
+    Both,
 }
 
 /// The state word.

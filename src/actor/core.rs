@@ -210,25 +210,32 @@ impl<'a, M> At<'a, M> {
             Wake::Nobody => {}
             // SAFETY: the actor was made scheduled just now; (CELL-2) a reference is held.
             Wake::Actor => unsafe { (self.header.vtable.schedule)(self.header()) },
-            Wake::Foreign => self.mailbox.wake_receiver(),
-            Wake::Both => {
-                self.pass_on(Wake::Actor);
-                self.mailbox.wake_receiver();
-            }
+            Wake::Foreign | Wake::Both => self.wake_receiver(wake),
         }
     }
 
+    #[cold]
+    fn wake_receiver(self, wake: Wake) {
+        if let Wake::Both = wake {
+            self.pass_on(Wake::Actor);
+        }
+        self.mailbox.wake_receiver();
+    }
+
+    // Not inlined: so the argument is in memory, and the mailbox copies it from there.
+    #[inline(never)]
     pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
         if self.header.is_traced() {
             return self.tell_traced(message);
         }
-        let mut message = Some(message);
-        match self.mailbox.tell(&mut message) {
+        // SAFETY: an accepted message is forgotten in the next line.
+        match unsafe { self.mailbox.tell(&message) } {
             Ok(wake) => {
+                std::mem::forget(message);
                 self.pass_on(wake);
                 Ok(())
             }
-            Err(why) => Err(why.with(message.expect("a refused message is kept"))),
+            Err(why) => Err(why.with(message)),
         }
     }
 

@@ -65,6 +65,7 @@ impl<'a, M> Lead<'a, M> {
             }
     }
 
+    #[inline]
     pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
         match self {
             Lead::Actor(core) => core.tell(message),

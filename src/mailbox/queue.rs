@@ -69,6 +69,22 @@ impl<M> MessageQueue<M> {
     /// a block is needed and `spare` has none.
     #[must_use]
     pub(crate) fn push(&mut self, message: &mut Option<M>, spare: &mut Spare<M>) -> bool {
+        let place = message.as_ref().expect("a push has a message");
+        // SAFETY: the message is forgotten in the next line if the queue has taken it.
+        let pushed = unsafe { self.push_from(place, spare) };
+        if pushed {
+            std::mem::forget(message.take());
+        }
+        pushed
+    }
+
+    /// Does the same for a message that is read from its place only now, and copied only once.
+    ///
+    /// # Safety
+    /// The pointer is valid for a read of the message. If this returns true, the message is the
+    /// queue's, and the caller must not use it any more.
+    #[must_use]
+    pub(crate) unsafe fn push_from(&mut self, message: *const M, spare: &mut Spare<M>) -> bool {
         let last = match self.last {
             // SAFETY: (QUEUE-1) the block is the queue's.
             Some(last) if unsafe { has_room(last) } => last,
@@ -90,11 +106,11 @@ impl<M> MessageQueue<M> {
                 block
             }
         };
-        let message = message.take().expect("a push has a message");
-        // SAFETY: (QUEUE-1, QUEUE-2) `last` is the queue's and has room at `written`.
+        // SAFETY: (QUEUE-1, QUEUE-2) `last` is the queue's and has room at `written`; by the
+        // caller's promise there is a message.
         unsafe {
             let block = &mut *last.as_ptr();
-            Block::slot(last, block.written).write(message);
+            Block::slot(last, block.written).copy_from_nonoverlapping(message, 1);
             block.written += 1;
         }
         true

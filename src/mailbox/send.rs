@@ -3,6 +3,10 @@
 //! A message is in one place at a time: with its sender, in the line, or in the queue. An operation
 //! that refuses a message leaves it where it was. Blocks are allocated and wakers woken outside the
 //! lock.
+//!
+//! A message is copied from the sender's place into the queue, under the lock. A copy before the lock
+//! would read what was written just now, often in parts, and wait for these writes.
+#![expect(unsafe_code, reason = "a message is moved by its address; see `accept`")]
 
 use std::task::{Context, Poll};
 
@@ -34,9 +38,14 @@ enum Promotion {
 }
 
 impl<M> Mailbox<M> {
-    /// Appends the message if there is room now. A refused message stays in `message`.
-    pub(crate) fn tell(&self, message: &mut Option<M>) -> Result<Wake, Refused> {
-        match self.accept(message, |_| Accept::Full, |_, _| ()) {
+    /// Appends the message if there is room now.
+    ///
+    /// # Safety
+    /// After a success the message is the mailbox's, and the caller must forget it.
+    #[inline(always)]
+    pub(crate) unsafe fn tell(&self, message: &M) -> Result<Wake, Refused> {
+        // SAFETY: by the caller's promise.
+        match unsafe { self.accept(Some(message), |_| Accept::Full, |_, _| ()) } {
             Accept::Done(wake) => Ok(wake),
             Accept::Closed => Err(Refused::Closed),
             _ => Err(Refused::Full),
@@ -72,11 +81,13 @@ impl<M> Mailbox<M> {
                 }
                 None => Accept::Full,
             };
-            let accepted = self.accept(message, wait, |flags, contents| {
+            let note = |flags: Flags, contents: &mut Contents<M>| {
                 if flags.has(Flags::TRACED) {
                     contents.note_sender(from);
                 }
-            });
+            };
+            // SAFETY: an accepted message is forgotten below.
+            let accepted = unsafe { self.accept(message.as_ref(), wait, note) };
             match accepted {
                 Accept::Waiting => return Poll::Pending,
                 // Waiting needs an entry in the line, which is allocated outside the lock;
@@ -90,7 +101,10 @@ impl<M> Mailbox<M> {
                         *place = waits;
                     }
                 },
-                Accept::Done(wake) => return Poll::Ready(Ok(wake)),
+                Accept::Done(wake) => {
+                    std::mem::forget(message.take());
+                    return Poll::Ready(Ok(wake));
+                }
                 _closed => {
                     if let Some(unneeded) = place.take() {
                         *message = unneeded.free();
@@ -143,9 +157,12 @@ impl<M> Mailbox<M> {
     /// takes it out again. Calls `accepted` once the message is in the queue.
     ///
     /// A block is allocated outside the lock, so the critical section may be run twice.
-    fn accept(
+    ///
+    /// # Safety
+    /// If this returns [`Accept::Done`], the message is the mailbox's, and the caller must forget it.
+    unsafe fn accept(
         &self,
-        message: &mut Option<M>,
+        message: Option<&M>,
         full: impl Fn(&mut Bound<M>) -> Accept,
         accepted: impl Fn(Flags, &mut Contents<M>),
     ) -> Accept {
@@ -168,10 +185,11 @@ impl<M> Mailbox<M> {
                     }
                     return accept;
                 }
-                if message.is_none() {
+                let Some(message) = message else {
                     return Accept::Full;
-                }
-                if !contents.queue.push(message, &mut spare) {
+                };
+                // SAFETY: by the caller's promise.
+                if !unsafe { contents.queue.push_from(message, &mut spare) } {
                     return Accept::NeedsBlock;
                 }
                 if flags.has(Flags::BOUNDED)

@@ -43,6 +43,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "reserved before the close",
     ),
     (
+        "foreign_reader_is_not_woken",
+        "model_08_a_closed_mailbox_ends_after_its_last_place_is_given",
+        DEADLOCK,
+    ),
+    (
         "given_up_place_wakes_nobody",
         "model_08_a_closed_mailbox_ends_after_its_last_place_is_given",
         DEADLOCK,

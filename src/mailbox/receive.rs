@@ -126,6 +126,9 @@ impl<M> Mailbox<M> {
     /// again meanwhile, this wakes it once without need.
     #[cold]
     pub(crate) fn wake_receiver(&self) {
+        if mutant("foreign_reader_is_not_woken") {
+            return;
+        }
         if let Some(waker) = self.take_receiver(Flags::FOREIGN) {
             wake_foreign(waker);
         }

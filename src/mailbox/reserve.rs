@@ -32,43 +32,22 @@ impl Refused {
     }
 }
 
-/// The result of a request for a place.
-enum Reservation {
-    Reserved,
-    Waiting,
-    Refused(Refused),
-}
-
 impl<M> Mailbox<M> {
     /// Reserves a place if there is room now.
     pub(crate) fn reserve(&self) -> Result<(), Refused> {
-        match self.reserve_or(&None) {
-            Reservation::Reserved => Ok(()),
-            Reservation::Refused(why) => Err(why),
-            Reservation::Waiting => unreachable!("nothing was given to wait in line"),
-        }
-    }
-
-    /// Reserves a place in the queue, or joins the line with `place` if there is no room.
-    fn reserve_or(&self, place: &Option<PlaceInLine<M>>) -> Reservation {
         self.lock_extras(|flags, _, extras| {
             if flags.has(Flags::CLOSED) {
-                return Reservation::Refused(Refused::Closed);
+                return Err(Refused::Closed);
             }
             if let Some(bound) = &mut extras.bound {
-                match place {
-                    _ if bound.has_room() => bound.len += 1,
-                    Some(place) => {
-                        bound.line.join(place);
-                        flags.set(Flags::WAITED_FOR);
-                        return Reservation::Waiting;
-                    }
-                    None => return Reservation::Refused(Refused::Full),
+                if !bound.has_room() {
+                    return Err(Refused::Full);
                 }
+                bound.len += 1;
             }
             extras.reserved += 1;
             flags.set(Flags::RESERVED);
-            Reservation::Reserved
+            Ok(())
         })
     }
 
@@ -84,20 +63,18 @@ impl<M> Mailbox<M> {
                 _ => Err(Refused::Closed),
             });
         }
-        let reserved = self.reserve();
-        if reserved != Err(Refused::Full) {
-            return Poll::Ready(reserved);
+        loop {
+            let reserved = self.reserve();
+            if reserved != Err(Refused::Full) {
+                return Poll::Ready(reserved);
+            }
+            let entry = PlaceInLine::new(None, 0, KeptWaker::new(cx.waker()));
+            if self.join(&entry) {
+                *place = Some(entry);
+                return Poll::Pending;
+            }
+            entry.free();
         }
-        *place = Some(PlaceInLine::new(None, 0, KeptWaker::new(cx.waker())));
-        let reservation = self.reserve_or(place);
-        if let Reservation::Waiting = reservation {
-            return Poll::Pending;
-        }
-        place.take().and_then(PlaceInLine::free);
-        Poll::Ready(match reservation {
-            Reservation::Refused(why) => Err(why),
-            _ => Ok(()),
-        })
     }
 
     /// Leaves the line, and gives up the place if it was granted already.

@@ -6,12 +6,15 @@
 //!
 //! A message is copied from the sender's place into the queue, under the lock. A copy before the lock
 //! would read what was written just now, often in parts, and wait for these writes.
-#![expect(unsafe_code, reason = "a message is moved by its address; see `accept`")]
+#![expect(
+    unsafe_code,
+    reason = "a message is moved by its address; see `accept`"
+)]
 
 use std::task::{Context, Poll};
 
-use super::contents::{Contents, Mailbox};
-use super::extras::{Bound, MailboxExtras};
+use super::contents::Mailbox;
+use super::extras::MailboxExtras;
 use super::line::{PlaceInLine, SenderState};
 use super::queue::Spare;
 use super::reserve::Refused;
@@ -19,16 +22,6 @@ use super::state::{Flags, Wake};
 use super::traced::note_sender;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
-
-/// The result of an attempt to put a message into the queue. It fits a register: the message stays
-/// where it is.
-enum Accept {
-    Done(Wake),
-    Full,
-    Waiting,
-    Closed,
-    NeedsBlock,
-}
 
 enum Promotion {
     Enough,
@@ -39,16 +32,12 @@ enum Promotion {
 
 impl<M> Mailbox<M> {
     /// Appends the message if there is room now.
-    ///
-    /// # Safety
-    /// After a success the message is the mailbox's, and the caller must forget it.
-    #[inline(always)]
-    pub(crate) unsafe fn tell(&self, message: &M) -> Result<Wake, Refused> {
-        // SAFETY: by the caller's promise.
-        match unsafe { self.accept(Some(message), |_| Accept::Full, |_, _| ()) } {
-            Accept::Done(wake) => Ok(wake),
-            Accept::Closed => Err(Refused::Closed),
-            _ => Err(Refused::Full),
+    #[cfg(test)]
+    pub(super) fn tell(&self, message: M) -> Result<Wake, Refused> {
+        let mut message = Some(message);
+        match self.send_now(&mut message, 0) {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => Err(Refused::Full),
         }
     }
 
@@ -57,7 +46,41 @@ impl<M> Mailbox<M> {
     ///
     /// While the sender waits, `place` is its entry in the line and contains the message. `from` is
     /// the actor that sends, if the mailbox is traced.
+    #[inline(always)]
     pub(crate) fn poll_send(
+        &self,
+        message: &mut Option<M>,
+        place: &mut Option<PlaceInLine<M>>,
+        from: u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Wake, Refused>> {
+        if place.is_none() {
+            let sent = self.send_now(message, from);
+            if sent.is_ready() {
+                return sent;
+            }
+        }
+        self.poll_wait(message, place, from, cx)
+    }
+
+    /// Appends the message. Pending if there is no room.
+    #[inline]
+    fn send_now(&self, message: &mut Option<M>, from: u64) -> Poll<Result<Wake, Refused>> {
+        let place = message.as_ref().expect("a sender has a message");
+        // SAFETY: an accepted message is forgotten in the next line.
+        match unsafe { self.accept(place, from) } {
+            Ok(wake) => {
+                std::mem::forget(message.take());
+                Poll::Ready(Ok(wake))
+            }
+            Err(Refused::Full) => Poll::Pending,
+            Err(Refused::Closed) => Poll::Ready(Err(Refused::Closed)),
+        }
+    }
+
+    /// Waits in line with a message for which there was no room.
+    #[inline(never)]
+    fn poll_wait(
         &self,
         message: &mut Option<M>,
         place: &mut Option<PlaceInLine<M>>,
@@ -74,43 +97,16 @@ impl<M> Mailbox<M> {
             });
         }
         loop {
-            let wait = |bound: &mut Bound<M>| match place.as_ref() {
-                Some(place) => {
-                    bound.line.join(place);
-                    Accept::Waiting
-                }
-                None => Accept::Full,
-            };
-            let note = |flags: Flags, contents: &mut Contents<M>| {
-                if flags.has(Flags::TRACED) {
-                    contents.note_sender(from);
-                }
-            };
-            // SAFETY: an accepted message is forgotten below.
-            let accepted = unsafe { self.accept(message.as_ref(), wait, note) };
-            match accepted {
-                Accept::Waiting => return Poll::Pending,
-                // Waiting needs an entry in the line, which is allocated outside the lock;
-                // meanwhile a place may be freed.
-                Accept::Full => match place.take() {
-                    Some(unneeded) => *message = unneeded.free(),
-                    None => {
-                        let waits = message
-                            .take()
-                            .map(|m| PlaceInLine::new(Some(m), from, KeptWaker::new(cx.waker())));
-                        *place = waits;
-                    }
-                },
-                Accept::Done(wake) => {
-                    std::mem::forget(message.take());
-                    return Poll::Ready(Ok(wake));
-                }
-                _closed => {
-                    if let Some(unneeded) = place.take() {
-                        *message = unneeded.free();
-                    }
-                    return Poll::Ready(Err(Refused::Closed));
-                }
+            // The entry is allocated outside the lock; meanwhile a place may be freed.
+            let entry = PlaceInLine::new(message.take(), from, KeptWaker::new(cx.waker()));
+            if self.join(&entry) {
+                *place = Some(entry);
+                return Poll::Pending;
+            }
+            *message = entry.free();
+            let sent = self.send_now(message, from);
+            if sent.is_ready() {
+                return sent;
             }
         }
     }
@@ -152,58 +148,59 @@ impl<M> Mailbox<M> {
         (state, place.free())
     }
 
-    /// Puts `message` into the queue, or calls `full` if there is no room. A `message` of `None` is
-    /// in an entry for the line: if there is room now, returns [`Accept::Full`], and the caller
-    /// takes it out again. Calls `accepted` once the message is in the queue.
+    /// Joins the line if there is no room. Returns false if there is room or the mailbox is closed.
+    pub(super) fn join(&self, place: &PlaceInLine<M>) -> bool {
+        self.lock(|flags, contents| match contents.bound() {
+            Some(bound) if !bound.has_room() && !flags.has(Flags::CLOSED) => {
+                bound.line.join(place);
+                flags.set(Flags::WAITED_FOR);
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Appends the message if there is room now. `from` is the actor that sends, if the mailbox is
+    /// traced.
     ///
     /// A block is allocated outside the lock, so the critical section may be run twice.
     ///
     /// # Safety
-    /// If this returns [`Accept::Done`], the message is the mailbox's, and the caller must forget it.
-    unsafe fn accept(
-        &self,
-        message: Option<&M>,
-        full: impl Fn(&mut Bound<M>) -> Accept,
-        accepted: impl Fn(Flags, &mut Contents<M>),
-    ) -> Accept {
+    /// After a success the message is the mailbox's, and the caller must forget it.
+    #[inline(never)]
+    pub(crate) unsafe fn accept(&self, message: &M, from: u64) -> Result<Wake, Refused> {
         let mut spare = Spare::NONE;
         if !self.state.peek().has(Flags::FILLED) {
             spare.provide(false);
         }
         loop {
-            let done = self.lock(|flags, contents| {
+            let accepted = self.lock(|flags, contents| {
                 if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
-                    return Accept::Closed;
+                    return Err(Refused::Closed);
                 }
-                if flags.has(Flags::BOUNDED)
-                    && let Some(bound) = contents.bound()
-                    && !bound.has_room()
-                {
-                    let accept = full(bound);
-                    if !bound.line.is_empty() {
-                        flags.set(Flags::WAITED_FOR);
-                    }
-                    return accept;
+                let (queue, extras) = contents.parts();
+                let extras = extras.filter(|_| flags.has(Flags::BOUNDED));
+                let bound = extras.and_then(|extras| extras.bound.as_mut());
+                if bound.as_ref().is_some_and(|bound| !bound.has_room()) {
+                    return Err(Refused::Full);
                 }
-                let Some(message) = message else {
-                    return Accept::Full;
-                };
                 // SAFETY: by the caller's promise.
-                if !unsafe { contents.queue.push_from(message, &mut spare) } {
-                    return Accept::NeedsBlock;
+                if !unsafe { queue.push_from(message, &mut spare) } {
+                    return Ok(None);
                 }
-                if flags.has(Flags::BOUNDED)
-                    && let Some(bound) = contents.bound()
-                {
+                if let Some(bound) = bound {
                     bound.len += 1;
                 }
-                accepted(*flags, contents);
+                if flags.has(Flags::TRACED) {
+                    contents.note_sender(from);
+                }
                 flags.set(Flags::FILLED);
-                Accept::Done(flags.arrived())
+                Ok(Some(flags.arrived()))
             });
-            match done {
-                Accept::NeedsBlock => spare.provide(true),
-                done => return done,
+            match accepted {
+                Ok(Some(wake)) => return Ok(wake),
+                Ok(None) => spare.provide(true),
+                Err(why) => return Err(why),
             }
         }
     }

@@ -200,7 +200,6 @@ pub(crate) enum RunOutcome {
 
 /// The tasks that an operation has woken, for the caller to schedule after it has released the
 /// lock.
-#[derive(Clone, Copy)]
 #[must_use = "a wake-up that is not passed on is lost"]
 pub(crate) enum Wake {
     Nobody,

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Flags, Mailbox, PlaceInLine, Received, Wake, wake_foreign};
+use super::super::{Batch, Flags, Mailbox, PlaceInLine, Received, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
@@ -26,11 +26,11 @@ impl Bell {
     }
 }
 
-pub(super) fn pass_on(wake: Wake) {
+pub(super) fn pass_on(mailbox: &Mailbox<Letter>, wake: Wake) {
     match wake {
         Wake::Nobody => {}
-        Wake::Foreign(waker) => wake_foreign(waker),
-        Wake::Actor | Wake::Both(_) => panic!("the reader waits in another task"),
+        Wake::Foreign => mailbox.wake_receiver(),
+        Wake::Actor | Wake::Both => panic!("the reader waits in another task"),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn begin(
 ) -> Option<PlaceInLine<Letter>> {
     let (mut letter, mut place) = (Some(letter), None);
     match mailbox.poll_send(&mut letter, &mut place, 0, &mut Context::from_waker(waker)) {
-        Poll::Ready(Ok(wake)) => pass_on(wake),
+        Poll::Ready(Ok(wake)) => pass_on(mailbox, wake),
         Poll::Ready(Err(_)) => panic!("the mailbox is open"),
         Poll::Pending => {}
     }
@@ -56,7 +56,7 @@ fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
     loop {
         match mailbox.poll_send(&mut letter, &mut place, 0, &mut Context::from_waker(&waker)) {
             Poll::Ready(Ok(wake)) => {
-                pass_on(wake);
+                pass_on(mailbox, wake);
                 return true;
             }
             Poll::Ready(Err(_)) => return false,
@@ -201,7 +201,7 @@ fn model_08_a_close_wakes_a_sender_that_waits() {
         let (mailbox, post, places) = filled(&[&waker]);
         let closer = spawn({
             let mailbox = mailbox.clone();
-            move || pass_on(mailbox.close())
+            move || pass_on(&mailbox, mailbox.close())
         });
         let mut batch = Batch::EMPTY;
         let mut read = vec![take(&mailbox, &mut batch).expect("the mailbox is filled")];
@@ -230,7 +230,7 @@ fn model_08_a_close_refuses_a_sender_that_is_about_to_wait() {
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || send(&mailbox, post.letter(1, 0))
         });
-        pass_on(mailbox.close());
+        pass_on(&mailbox, mailbox.close());
         assert!(!patient.join().unwrap(), "there was no room");
         audit(&mailbox);
         assert_eq!(mailbox.drain().clear(), 1, "the accepted letter is drained");

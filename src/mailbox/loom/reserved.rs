@@ -20,19 +20,28 @@ fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
         );
         let other = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
-            move || pass_on(mailbox.tell(post.letter(1, 0)).expect("it is open"))
+            move || {
+                pass_on(
+                    &mailbox,
+                    mailbox.tell(post.letter(1, 0)).expect("it is open"),
+                )
+            }
         });
         let sender = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || {
                 mailbox.reserve().expect("it is open");
                 pass_on(
+                    &mailbox,
                     mailbox
                         .fill(post.letter(0, 0), None)
                         .ok()
                         .expect("the mailbox was not drained"),
                 );
-                pass_on(mailbox.tell(post.letter(0, 1)).expect("it is open"));
+                pass_on(
+                    &mailbox,
+                    mailbox.tell(post.letter(0, 1)).expect("it is open"),
+                );
             }
         });
         let read = [(); 3].map(|()| receive(&mailbox).expect("it is open"));
@@ -56,6 +65,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || {
                 pass_on(
+                    &mailbox,
                     mailbox
                         .fill(post.letter(0, 0), None)
                         .ok()
@@ -63,7 +73,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
                 )
             }
         });
-        pass_on(mailbox.close());
+        pass_on(&mailbox, mailbox.close());
         let read = receive(&mailbox).expect("a place was reserved before the close");
         assert!(receive(&mailbox).is_none(), "no other message comes");
         sender.join().unwrap();
@@ -80,9 +90,9 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_given_up() {
         mailbox.reserve().expect("it is open");
         let sender = spawn({
             let mailbox = mailbox.clone();
-            move || pass_on(mailbox.give_up_place())
+            move || pass_on(&mailbox, mailbox.give_up_place())
         });
-        pass_on(mailbox.close());
+        pass_on(&mailbox, mailbox.close());
         assert!(receive(&mailbox).is_none(), "no message came");
         sender.join().unwrap();
     });
@@ -110,9 +120,12 @@ fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
         match mailbox.poll_reserve(&mut place, &mut cx) {
             Poll::Ready(granted) => {
                 granted.expect("it is open");
-                pass_on(mailbox.give_up_place());
+                pass_on(&mailbox, mailbox.give_up_place());
             }
-            Poll::Pending => pass_on(mailbox.leave_line(place.take().expect("the sender waits"))),
+            Poll::Pending => pass_on(
+                &mailbox,
+                mailbox.leave_line(place.take().expect("the sender waits")),
+            ),
         }
         assert!(hears(&mailbox, next, &bell), "the next sender is accepted");
         assert_in_order(&reader.join().unwrap(), &[1, 1]);

@@ -28,7 +28,6 @@ pub(crate) use extras::MailboxOptions;
 pub(crate) use hooks::{Bond, HookOptions, Hooks};
 pub(crate) use line::PlaceInLine;
 pub(crate) use queue::Batch;
-pub(crate) use receive::Received;
 pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;
 pub(crate) use state::{Flags, RunOutcome, Termination, Wake};

@@ -32,7 +32,7 @@ use super::own_sources::Sources;
 use super::reader::Reader;
 use super::weak_address::WeakAddress;
 use crate::error::End;
-use crate::mailbox::{Flags, Received};
+use crate::mailbox::Flags;
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
 use crate::task::run::{self, CurrentRun};
@@ -170,15 +170,15 @@ impl<M> Context<M> {
         }
         let (core, reader) = self.parts();
         match reader.receive(&core.mailbox) {
-            Received::Message(message) => {
+            Poll::Ready(Some(message)) => {
                 core.received(&message);
                 Some(message)
             }
-            Received::Empty => {
+            Poll::Pending => {
                 self.close_sources_if_closed();
                 self.poll_sources(None)
             }
-            Received::Closed => {
+            Poll::Ready(None) => {
                 self.close_sources();
                 self.stop_children_now();
                 self.poll_sources(None)
@@ -352,31 +352,33 @@ fn wait_no_more<M>(core: At<'_, M>, reader: &mut Reader<M>) {
 impl<M> Context<M> {
     #[inline]
     fn poll_recv(&mut self, waker: &Waker) -> Poll<Option<M>> {
-        let polled = self.in_run(|core, reader, run| {
+        // Made once, in its place: a message is not moved through other results.
+        let mut polled = Poll::Pending;
+        let is_polled = self.in_run(|core, reader, run| {
             if !run.may_handle() || reader.has_sources() {
-                return None;
+                return false;
             }
-            match reader.receive_alone(&core.mailbox) {
-                Received::Message(message) => {
+            polled = reader.receive_alone(&core.mailbox);
+            match &polled {
+                Poll::Ready(Some(_)) => {
                     run.spend();
                     done(core, reader);
-                    Some(Poll::Ready(Some(message)))
                 }
-                Received::Empty if core.is_own(waker) => {
+                Poll::Pending if core.is_own(waker) => {
                     run.note(run::RECEIVING);
                     reader.set_waits();
-                    Some(Poll::Pending)
                 }
-                Received::Closed if core.mailbox.state.termination().is_none() => {
+                Poll::Ready(None) if core.mailbox.state.termination().is_none() => {
                     done(core, reader);
-                    Some(Poll::Ready(None))
                 }
-                Received::Empty | Received::Closed => None,
+                Poll::Pending | Poll::Ready(None) => return false,
             }
+            true
         });
-        polled
-            .flatten()
-            .unwrap_or_else(|| self.poll_recv_anyhow(waker))
+        match is_polled {
+            Some(true) => polled,
+            _ => self.poll_recv_anyhow(waker),
+        }
     }
 
     /// Polls in every other case: outside the actor's run, with sources, or at the end of a batch.
@@ -415,12 +417,12 @@ impl<M> Context<M> {
             if message.is_none() {
                 let (core, reader) = self.parts();
                 match reader.receive(&core.mailbox) {
-                    Received::Message(received) => {
+                    Poll::Ready(Some(received)) => {
                         core.received(&received);
                         message = Some(received);
                     }
-                    Received::Closed => return self.poll_closed(waker),
-                    Received::Empty => message = self.poll_sources(Some(waker)),
+                    Poll::Ready(None) => return self.poll_closed(waker),
+                    Poll::Pending => message = self.poll_sources(Some(waker)),
                 }
             }
             let (core, reader) = self.parts();

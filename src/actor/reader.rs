@@ -10,10 +10,10 @@
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use super::own_sources::Sources;
-use crate::mailbox::{Batch, Mailbox, Received};
+use crate::mailbox::{Batch, Mailbox};
 
 const BOTH: usize = 1;
 const WAITS: usize = 2;
@@ -52,7 +52,7 @@ impl<M> Reader<M> {
     }
 
     /// Returns the next message of the batch or the mailbox, as [`Mailbox::receive`] does.
-    pub(super) fn receive(&mut self, mailbox: &Mailbox<M>) -> Received<M> {
+    pub(super) fn receive(&mut self, mailbox: &Mailbox<M>) -> Poll<Option<M>> {
         match self.both() {
             Some(both) => mailbox.receive(&mut both.batch),
             None => self.receive_alone(mailbox),
@@ -61,7 +61,7 @@ impl<M> Reader<M> {
 
     /// Does the same for a reader without sources.
     #[inline(always)]
-    pub(super) fn receive_alone(&mut self, mailbox: &Mailbox<M>) -> Received<M> {
+    pub(super) fn receive_alone(&mut self, mailbox: &Mailbox<M>) -> Poll<Option<M>> {
         let mut batch = self.own_batch();
         let received = mailbox.receive(&mut batch);
         self.point_to(ManuallyDrop::into_inner(batch).into_raw(), 0);

@@ -10,8 +10,9 @@ mod wakes;
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::task::Poll;
 
-use super::{Batch, Mailbox, Received};
+use super::{Batch, Mailbox};
 use crate::sync::UnsafeCell;
 
 /// A message that records its sender. The models count letters, so a lost one or a second drop is
@@ -69,8 +70,8 @@ impl Drop for Letter {
 /// Takes one letter, if there is one.
 fn take(mailbox: &Mailbox<Letter>, batch: &mut Batch<Letter>) -> Option<(usize, usize)> {
     match mailbox.receive(batch) {
-        Received::Message(letter) => Some(letter.read()),
-        Received::Empty | Received::Closed => None,
+        Poll::Ready(letter) => letter.map(Letter::read),
+        Poll::Pending => None,
     }
 }
 

@@ -137,6 +137,21 @@ impl<M> MessageQueue<M> {
         Some(message)
     }
 
+    /// Takes the first block, with all of its messages.
+    pub(crate) fn take_first(&mut self) -> Option<Batch<M>> {
+        let last = self.last?;
+        // SAFETY: (QUEUE-1) the blocks are the queue's.
+        let mut first = unsafe { last.as_ref() }.next;
+        if first == last {
+            self.last = None;
+        } else {
+            // SAFETY: (QUEUE-1) both blocks are the queue's; the first one, as its own successor,
+            // becomes the end of a list.
+            unsafe { (*last.as_ptr()).next = std::mem::replace(&mut first.as_mut().next, first) };
+        }
+        Some(Batch { first: Some(first) })
+    }
+
     /// Returns the number of messages, which it counts block by block.
     pub(crate) fn len(&self) -> usize {
         // SAFETY: (QUEUE-1) the blocks are the queue's, from the first of the list to the last.
@@ -166,6 +181,8 @@ unsafe impl<M: Send> Send for Batch<M> {}
 
 impl<M> Batch<M> {
     pub(crate) const EMPTY: Self = Batch { first: None };
+    /// Whether a block has one message at most, because the messages are large.
+    pub(crate) const HAS_ONE: bool = !Block::<M>::SHARES;
 
     /// Converts the batch into a pointer to its first block, or null if it is empty. The pointer
     /// has at least the alignment of a pointer.

@@ -4,35 +4,28 @@
 //! without the lock. The reader of a bounded mailbox takes one message at a time and grants the
 //! freed room to the waiting senders.
 
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use super::contents::Mailbox;
-use super::queue::Batch;
+use super::queue::{Batch, MessageQueue};
 use super::send::wake_foreign;
 use super::state::Flags;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
-/// The result of [`Mailbox::receive`].
-pub(crate) enum Received<M> {
-    Message(M),
-    /// There is no message, and none will come.
-    Closed,
-    /// There is no message now, as far as a read without the lock can tell. The check under the
-    /// lock is in [`MailboxState::rest`](super::state::MailboxState::rest).
-    Empty,
-}
-
 impl<M> Mailbox<M> {
     /// Takes the next message from `batch`, which the reader took before, or from the mailbox's
-    /// queue.
+    /// queue. Returns `Ready(None)` if there is no message, and none will come.
+    ///
+    /// Pending: there is no message now, as far as a read without the lock can tell. The check under
+    /// the lock is in [`MailboxState::rest`](super::state::MailboxState::rest).
     #[inline(always)]
-    pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Received<M> {
+    pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Poll<Option<M>> {
         if batch.is_empty() {
             let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::ABANDONED);
             let seen = self.state.peek();
             if !seen.has(look) {
-                return Received::Empty;
+                return Poll::Pending;
             }
             if seen.has(Flags::BOUNDED) {
                 return self.receive_one();
@@ -45,24 +38,36 @@ impl<M> Mailbox<M> {
             });
             if batch.is_empty() {
                 return match ended {
-                    true => Received::Closed,
-                    false => Received::Empty,
+                    true => Poll::Ready(None),
+                    false => Poll::Pending,
                 };
             }
         }
-        Received::Message(batch.pop().expect("it is not empty"))
+        Poll::Ready(batch.pop())
     }
 
-    /// Takes the next message of a bounded mailbox.
+    /// Takes the next message of a bounded mailbox. A large one is copied outside the lock.
     #[inline(never)]
-    fn receive_one(&self) -> Received<M> {
+    fn receive_one(&self) -> Poll<Option<M>> {
+        match Batch::<M>::HAS_ONE {
+            false => self.take_one(MessageQueue::pop),
+            true => {
+                let block = self.take_one(MessageQueue::take_first);
+                block.map(|block| block.and_then(|mut block| block.pop()))
+            }
+        }
+    }
+
+    /// Takes one message by `take`, and grants its room to the line.
+    #[inline(always)]
+    fn take_one<T>(&self, take: impl FnOnce(&mut MessageQueue<M>) -> Option<T>) -> Poll<Option<T>> {
         let mut waited_for = false;
-        let received = self.lock(|flags, contents| {
+        let taken = self.lock(|flags, contents| {
             waited_for = flags.has(Flags::WAITED_FOR);
-            let Some(message) = contents.queue.pop() else {
+            let Some(taken) = take(&mut contents.queue) else {
                 return match flags.reach_the_end() {
-                    true => Received::Closed,
-                    false => Received::Empty,
+                    true => Poll::Ready(None),
+                    false => Poll::Pending,
                 };
             };
             if contents.queue.is_empty() {
@@ -71,12 +76,12 @@ impl<M> Mailbox<M> {
             if let Some(bound) = contents.bound() {
                 bound.len -= 1;
             }
-            Received::Message(message)
+            Poll::Ready(Some(taken))
         });
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
         }
-        received
+        taken
     }
 
     /// Stores `waker`, to be woken by the next message or by the close. Returns false if there is a

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use super::queue::{Batch, MessageQueue, Spare};
-use super::{Mailbox, Received};
+use std::task::Poll;
+
+use super::Mailbox;
 
 /// A message with a number, of any size and alignment.
 trait Message: Sized {
@@ -116,7 +118,7 @@ fn len_counts_accepted_messages_until_the_reader_takes_them() {
             assert_eq!(mailbox.len(), number as usize);
         }
         let mut batch = Batch::EMPTY;
-        assert!(matches!(mailbox.receive(&mut batch), Received::Message(1)));
+        assert!(matches!(mailbox.receive(&mut batch), Poll::Ready(Some(1))));
         // The reader of an unbounded mailbox takes the whole queue.
         let left = if capacity.is_some() { 99 } else { 0 };
         assert_eq!(mailbox.len(), left);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Flags, Mailbox, PlaceInLine, Received, Wake};
+use super::super::{Batch, Flags, Mailbox, PlaceInLine, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
@@ -71,9 +71,8 @@ pub(super) fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
     let mut batch = Batch::EMPTY;
     loop {
         match mailbox.receive(&mut batch) {
-            Received::Message(letter) => return Some(letter.read()),
-            Received::Closed => return None,
-            Received::Empty => {}
+            Poll::Ready(letter) => return letter.map(Letter::read),
+            Poll::Pending => {}
         }
         if mailbox.wait(&waker) {
             bell.0.park(None);

@@ -1,10 +1,11 @@
 //! Models 1, 2, 6 and 7: each message is read once and in order, or refused, or dropped.
 
 use std::rc::Rc;
+use std::task::Poll;
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Mailbox, Received};
+use super::super::{Batch, Mailbox};
 use super::{Post, assert_in_order, take};
 
 /// Runs one sender for each element, which sends that many letters, against a reader that polls
@@ -85,8 +86,8 @@ fn model_06_a_close_loses_no_message_that_was_accepted() {
             move || {
                 let (mut batch, mut read) = (Batch::EMPTY, Vec::new());
                 let received = mailbox.receive(&mut batch);
-                let closed = matches!(received, Received::Closed);
-                if let Received::Message(letter) = received {
+                let closed = matches!(received, Poll::Ready(None));
+                if let Poll::Ready(Some(letter)) = received {
                     read.push(letter.read());
                 }
                 (batch, read, closed)

@@ -119,12 +119,12 @@ impl<M> MessageQueue<M> {
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<M> {
         let last = self.last?;
+        // SAFETY: (QUEUE-1) the blocks are the queue's.
+        let first = unsafe { last.as_ref() }.next;
         // SAFETY: (QUEUE-1, QUEUE-2) the first block is the queue's and contains a message.
-        let (first, (message, emptied)) = unsafe {
-            let first = last.as_ref().next;
-            (first, read(first))
-        };
-        if emptied {
+        let message = Some(unsafe { front(first).read() });
+        // SAFETY: as above; the message was read.
+        if unsafe { advance(first) } {
             if first == last {
                 self.last = None;
             } else {
@@ -134,7 +134,7 @@ impl<M> MessageQueue<M> {
             // SAFETY: (BLOCK-1) the block was unlinked above.
             unsafe { Block::free(first) };
         }
-        Some(message)
+        message
     }
 
     /// Takes the first block, with all of its messages.
@@ -217,15 +217,16 @@ impl<M> Batch<M> {
     pub(crate) fn pop(&mut self) -> Option<M> {
         let first = self.first?;
         // SAFETY: (QUEUE-1, QUEUE-2) the first block is the batch's and contains a message.
-        let (message, emptied) = unsafe { read(first) };
-        if emptied {
+        let message = Some(unsafe { front(first).read() });
+        // SAFETY: as above; the message was read.
+        if unsafe { advance(first) } {
             // SAFETY: (QUEUE-1) the block is the batch's.
             let next = unsafe { first.as_ref() }.next;
             self.first = (next != first).then_some(next);
             // SAFETY: (BLOCK-1) the block was unlinked above.
             unsafe { Block::free(first) };
         }
-        Some(message)
+        message
     }
 
     /// Calls `f` with each message, oldest first. A panic of `f` leaves the batch as it was.
@@ -291,18 +292,24 @@ unsafe fn count<M>(first: NonNull<Block<M>>, last: NonNull<Block<M>>) -> usize {
     }
 }
 
-/// Takes the next message of a block. Also returns whether that was the last one in it.
+/// Returns the address of the next message of a block.
 ///
 /// # Safety
 /// `block` is alive, no other code uses it, and it contains a message.
-unsafe fn read<M>(block: NonNull<Block<M>>) -> (M, bool) {
+unsafe fn front<M>(block: NonNull<Block<M>>) -> *mut M {
     // SAFETY: (QUEUE-1) there is a message at `read`, by the caller's promise.
-    unsafe {
-        let front = &mut *block.as_ptr();
-        let message = Block::slot(block, front.read).read();
-        front.read += 1;
-        (message, front.read == front.written)
-    }
+    unsafe { Block::slot(block, block.as_ref().read) }
+}
+
+/// Steps over the next message of a block, which was read. Returns whether it was the last one.
+///
+/// # Safety
+/// As for [`front`].
+unsafe fn advance<M>(mut block: NonNull<Block<M>>) -> bool {
+    // SAFETY: by the caller's promise.
+    let block = unsafe { block.as_mut() };
+    block.read += 1;
+    block.read == block.written
 }
 
 /// Returns whether the block has room for a message.

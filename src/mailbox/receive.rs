@@ -51,10 +51,11 @@ impl<M> Mailbox<M> {
     fn receive_one(&self) -> Poll<Option<M>> {
         match Batch::<M>::HAS_ONE {
             false => self.take_one(MessageQueue::pop),
-            true => {
-                let block = self.take_one(MessageQueue::take_first);
-                block.map(|block| block.and_then(|mut block| block.pop()))
-            }
+            true => match self.take_one(MessageQueue::take_first) {
+                Poll::Ready(Some(mut block)) => Poll::Ready(block.pop()),
+                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            },
         }
     }
 

@@ -229,7 +229,7 @@ impl<'a, M> At<'a, M> {
             return self.tell_traced(message);
         }
         // SAFETY: an accepted message is forgotten in the next line.
-        match unsafe { self.mailbox.accept(&message, 0) } {
+        match unsafe { self.mailbox.tell_from(&message) } {
             Ok(wake) => {
                 std::mem::forget(message);
                 self.pass_on(wake);

@@ -13,7 +13,7 @@
 
 use std::task::{Context, Poll};
 
-use super::contents::Mailbox;
+use super::contents::{Contents, Mailbox};
 use super::extras::MailboxExtras;
 use super::line::{PlaceInLine, SenderState};
 use super::queue::Spare;
@@ -31,6 +31,16 @@ enum Promotion {
 }
 
 impl<M> Mailbox<M> {
+    /// Appends the message if there is room now.
+    ///
+    /// # Safety
+    /// After a success the message is the mailbox's, and the caller must forget it.
+    #[inline(always)]
+    pub(crate) unsafe fn tell_from(&self, message: &M) -> Result<Wake, Refused> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.accept(message, |_, _| ()) }
+    }
+
     /// Appends the message if there is room now.
     #[cfg(test)]
     pub(super) fn tell(&self, message: M) -> Result<Wake, Refused> {
@@ -64,11 +74,16 @@ impl<M> Mailbox<M> {
     }
 
     /// Appends the message. Pending if there is no room.
-    #[inline]
+    #[inline(never)]
     fn send_now(&self, message: &mut Option<M>, from: u64) -> Poll<Result<Wake, Refused>> {
         let place = message.as_ref().expect("a sender has a message");
+        let note = |flags: Flags, contents: &mut Contents<M>| {
+            if flags.has(Flags::TRACED) {
+                contents.note_sender(from);
+            }
+        };
         // SAFETY: an accepted message is forgotten in the next line.
-        match unsafe { self.accept(place, from) } {
+        match unsafe { self.accept(place, note) } {
             Ok(wake) => {
                 std::mem::forget(message.take());
                 Poll::Ready(Ok(wake))
@@ -160,21 +175,24 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Appends the message if there is room now. `from` is the actor that sends, if the mailbox is
-    /// traced.
+    /// Appends the message if there is room now, and calls `accepted` then.
     ///
     /// A block is allocated outside the lock, so the critical section may be run twice.
     ///
     /// # Safety
     /// After a success the message is the mailbox's, and the caller must forget it.
-    #[inline(never)]
-    pub(crate) unsafe fn accept(&self, message: &M, from: u64) -> Result<Wake, Refused> {
+    #[inline(always)]
+    unsafe fn accept(
+        &self,
+        message: &M,
+        accepted: impl Fn(Flags, &mut Contents<M>),
+    ) -> Result<Wake, Refused> {
         let mut spare = Spare::NONE;
         if !self.state.peek().has(Flags::FILLED) {
             spare.provide(false);
         }
         loop {
-            let accepted = self.lock(|flags, contents| {
+            let result = self.lock(|flags, contents| {
                 if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
                     return Err(Refused::Closed);
                 }
@@ -191,13 +209,11 @@ impl<M> Mailbox<M> {
                 if let Some(bound) = bound {
                     bound.len += 1;
                 }
-                if flags.has(Flags::TRACED) {
-                    contents.note_sender(from);
-                }
+                accepted(*flags, contents);
                 flags.set(Flags::FILLED);
                 Ok(Some(flags.arrived()))
             });
-            match accepted {
+            match result {
                 Ok(Some(wake)) => return Ok(wake),
                 Ok(None) => spare.provide(true),
                 Err(why) => return Err(why),

@@ -172,10 +172,24 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         let AskPhase::Waiting(send, answer) = this.phase else {
             panic!("`ask` polled after it was ready")
         };
+        if send.is_none()
+            && let Poll::Ready(outcome) = answer.poll_now(cx)
+        {
+            *this.phase = AskPhase::Over;
+            // The answer is moved once: results that are assigned are written in parts and read as
+            // a whole, which waits for the writes.
+            return Poll::Ready(match outcome {
+                Ok(answer) => Ok(answer),
+                Err(error) => Err(lead.named(error)),
+            });
+        }
         let mut polled = Poll::Pending;
         if let Some(sending) = send {
             match Pin::new(sending).poll(cx) {
-                Poll::Ready(Ok(())) => *send = None,
+                Poll::Ready(Ok(())) => {
+                    *send = None;
+                    polled = answer.poll_now(cx);
+                }
                 Poll::Ready(Err(refused)) => {
                     let error = lead.closed_error();
                     contain(|| drop(refused));
@@ -189,9 +203,6 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                     }
                 }
             }
-        }
-        if send.is_none() && polled.is_pending() {
-            polled = answer.poll_now(cx);
         }
         if polled.is_pending()
             && let Some(deadline) = this.deadline.as_pin_mut()
@@ -207,10 +218,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             return Poll::Pending;
         }
         *this.phase = AskPhase::Over;
-        if let Poll::Ready(Err(AskError::NoReply(detail))) = &mut polled {
-            detail.name_actor(|| lead.view().info());
-        }
-        polled
+        polled.map_err(|error| lead.named(error))
     }
 }
 

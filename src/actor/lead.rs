@@ -90,6 +90,15 @@ impl<'a, M> Lead<'a, M> {
         }
     }
 
+    /// Adds the name of the actor to the error of an ask that it did not answer.
+    #[cold]
+    pub(super) fn named(self, mut error: AskError) -> AskError {
+        if let AskError::NoReply(detail) = &mut error {
+            detail.name_actor(|| self.view().info());
+        }
+        error
+    }
+
     pub(super) fn close(self) {
         match self {
             Lead::Actor(core) => core.stop(),

@@ -172,16 +172,20 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         let AskPhase::Waiting(send, answer) = this.phase else {
             panic!("`ask` polled after it was ready")
         };
-        if send.is_none()
-            && let Poll::Ready(outcome) = answer.poll_now(cx)
-        {
-            *this.phase = AskPhase::Over;
-            // The answer is moved once: results that are assigned are written in parts and read as
-            // a whole, which waits for the writes.
-            return Poll::Ready(match outcome {
-                Ok(answer) => Ok(answer),
-                Err(error) => Err(lead.named(error)),
-            });
+        if send.is_none() {
+            // An answer is moved by itself: its result is written in parts, and a read of the whole
+            // would wait for the writes.
+            match answer.poll_now(cx) {
+                Poll::Ready(Ok(answer)) => {
+                    *this.phase = AskPhase::Over;
+                    return Poll::Ready(Ok(answer));
+                }
+                Poll::Ready(Err(error)) => {
+                    *this.phase = AskPhase::Over;
+                    return Poll::Ready(Err(lead.named(error)));
+                }
+                Poll::Pending => {}
+            }
         }
         let mut polled = Poll::Pending;
         if let Some(sending) = send {

@@ -352,33 +352,31 @@ fn wait_no_more<M>(core: At<'_, M>, reader: &mut Reader<M>) {
 impl<M> Context<M> {
     #[inline]
     fn poll_recv(&mut self, waker: &Waker) -> Poll<Option<M>> {
-        // Made once, in its place: a message is not moved through other results.
-        let mut polled = Poll::Pending;
-        let is_polled = self.in_run(|core, reader, run| {
+        let polled = self.in_run(|core, reader, run| {
             if !run.may_handle() || reader.has_sources() {
-                return false;
+                return None;
             }
-            polled = reader.receive_alone(&core.mailbox);
-            match &polled {
-                Poll::Ready(Some(_)) => {
+            match reader.receive_alone(&core.mailbox) {
+                Poll::Ready(Some(message)) => {
                     run.spend();
                     done(core, reader);
+                    Some(Poll::Ready(Some(message)))
                 }
                 Poll::Pending if core.is_own(waker) => {
                     run.note(run::RECEIVING);
                     reader.set_waits();
+                    Some(Poll::Pending)
                 }
                 Poll::Ready(None) if core.mailbox.state.termination().is_none() => {
                     done(core, reader);
+                    Some(Poll::Ready(None))
                 }
-                Poll::Pending | Poll::Ready(None) => return false,
+                Poll::Pending | Poll::Ready(None) => None,
             }
-            true
         });
-        match is_polled {
-            Some(true) => polled,
-            _ => self.poll_recv_anyhow(waker),
-        }
+        polled
+            .flatten()
+            .unwrap_or_else(|| self.poll_recv_anyhow(waker))
     }
 
     /// Polls in every other case: outside the actor's run, with sources, or at the end of a batch.

@@ -56,6 +56,16 @@ fn each_figure_of_the_readme_and_the_guides_is_one_of_the_newest_run() {
 }
 
 #[test]
+fn the_readme_names_the_date_and_the_commit_of_the_newest_run() {
+    let (results, readme) = (text_of("benches/RESULTS.md"), text_of("README.md"));
+    let newest = below(&results, "Newest run, ");
+    let date = newest.lines().next().unwrap();
+    let commit = newest.lines().find_map(|line| line.strip_prefix("commit "));
+    let record = format!("\nRecorded on {date} at commit {}.\n", commit.unwrap());
+    assert!(readme.contains(&record), "not in README.md: {record}");
+}
+
+#[test]
 fn the_results_give_a_reason_for_each_case_where_a_peer_is_first() {
     let results = text_of("benches/RESULTS.md");
     let reasons = below(&results, "Where a peer is first");

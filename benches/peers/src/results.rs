@@ -32,11 +32,12 @@ pub fn replace_newest(entry: &str, figures: &[[String; 3]]) -> io::Result<()> {
     let text = fs::read_to_string(&page)?;
     let newest = Newest::find(&text).ok_or_else(|| io::Error::other("no newest run"))?;
     archive_of(newest.date, SPEED, newest.entry)?;
-    fs::write(&page, newest.replaced(&machine::today(), entry))?;
+    let today = machine::today();
+    fs::write(&page, newest.replaced(&today, entry))?;
     for page in SHOWN {
         let page = folder().with_file_name(page);
-        let text = fs::read_to_string(&page)?;
-        fs::write(&page, with_figures(&text, figures))?;
+        let text = with_figures(&fs::read_to_string(&page)?, figures);
+        fs::write(&page, with_record(&text, &today, entry))?;
     }
     Ok(())
 }
@@ -105,6 +106,20 @@ fn with_figures(text: &str, figures: &[[String; 3]]) -> String {
     updated
 }
 
+/// Returns the text with this date, and the commit of this entry, where it names those of its record.
+fn with_record(text: &str, date: &str, entry: &str) -> String {
+    let commit = entry.lines().find_map(|line| line.strip_prefix("commit "));
+    let record = format!(
+        "Recorded on {date} at commit {}.",
+        commit.unwrap_or_default()
+    );
+    let is_record = |line: &str| line.starts_with("Recorded on ");
+    let lines = text
+        .lines()
+        .map(|line| if is_record(line) { &record } else { line });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +148,17 @@ mod tests {
         let figures = [["ask, asks/s", "3", "4 × tokio"].map(str::to_owned)];
         let expected = text.replace("asks/s | 1 | 2 |", "asks/s | 3 | 4 × tokio |");
         assert_eq!(with_figures(text, &figures), expected);
+    }
+
+    #[test]
+    fn a_page_that_names_its_record_names_the_new_one() {
+        let text = "A\n\nRecorded on 2026-01-02 at commit 0123456789.\n\n| case |\n";
+        let entry = "```text\nCPU    x\ncommit abcdef0123\n```\n\n| case |\n";
+        let expected = text.replace(
+            "2026-01-02 at commit 0123456789",
+            "2026-03-04 at commit abcdef0123",
+        );
+        assert_eq!(with_record(text, "2026-03-04", entry), expected);
+        assert_eq!(with_record("| case |\n", "2026-03-04", entry), "| case |\n");
     }
 }

@@ -5,6 +5,7 @@ set -eu -o pipefail
 readonly PEERS=benches/peers/Cargo.toml COMPARISON=benches/comparison/Cargo.toml
 readonly SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml HTTP=http/Cargo.toml
 readonly CLUSTER=cluster/Cargo.toml TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml
+readonly SPEED=benches/speed/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -16,6 +17,7 @@ format() {
     cargo fmt --check
     cargo fmt --check --manifest-path "$PEERS"
     cargo fmt --check --manifest-path "$COMPARISON"
+    cargo fmt --check --manifest-path "$SPEED"
     cargo fmt --check --manifest-path "$SDL"
     cargo fmt --check --manifest-path "$WINIT"
     cargo fmt --check --manifest-path "$HTTP"
@@ -28,6 +30,8 @@ format() {
 
 clippy() {
     cargo clippy --locked --all-targets -- -D warnings
+    cargo clippy --locked --all-targets --manifest-path "$SPEED" --target-dir target/speed \
+        -- -D warnings
 }
 
 clippy_peers() {
@@ -190,7 +194,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/(comparison|peers)|examples/(sdl|winit)|cluster|http|tokio|tests/mistakes)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/(comparison|peers|speed)|examples/(sdl|winit)|cluster|http|tokio|tests/mistakes)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -401,6 +405,14 @@ semver() {
         return 77
     fi
     cargo semver-checks --baseline-rev "$last"
+}
+
+# Compares the working tree with an older greenroom: the one check that judges by elapsed time, which
+# it may since both run here, in turns. Both are compiled as the comparison with peers is.
+speed() {
+    cargo test --locked --manifest-path "$SPEED" --target-dir target/speed
+    unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS CARGO_PROFILE_RELEASE_DEBUG
+    CARGO_TARGET_DIR=$PWD/target/speed benches/speed/run
 }
 
 # Builds the comparison, and checks that a short case of each peer and some points of `scaling`

@@ -7,6 +7,8 @@ pub mod greenroom;
 pub mod kameo;
 pub mod ractor;
 pub mod smol;
+pub mod sources;
+pub mod timeouts;
 pub mod tokio;
 pub mod xtra;
 

@@ -83,6 +83,14 @@ pub enum Case {
     Unequal,
     /// Tasks call a connection on its own thread.
     Sqlite,
+    /// Many tasks sleep, and their deadlines are spread over a second.
+    TimersDue,
+    /// Many timers are armed and dropped before they are due.
+    TimersCancelled,
+    /// Many tasks ask one actor, with a time-out that none of them reaches.
+    AskTimeouts,
+    /// An actor has a mailbox, an interval, a stream and requests in flight.
+    Sources,
 }
 
 /// All cases, in the order of the table.
@@ -127,6 +135,10 @@ pub const CASES: &[Case] = &[
     Case::Steal,
     Case::Unequal,
     Case::Sqlite,
+    Case::TimersDue,
+    Case::TimersCancelled,
+    Case::AskTimeouts,
+    Case::Sources,
 ];
 
 impl Case {
@@ -173,6 +185,10 @@ impl Case {
             Self::Steal => "steal",
             Self::Unequal => "unequal",
             Self::Sqlite => "sqlite",
+            Self::TimersDue => "timers_due",
+            Self::TimersCancelled => "timers_cancelled",
+            Self::AskTimeouts => "ask_timeouts",
+            Self::Sources => "sources",
         }
     }
 

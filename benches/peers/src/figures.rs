@@ -68,6 +68,10 @@ pub const ROUSED: &str = "threads roused";
 pub const CALL_OF_MANY: &str = "ns per call beyond the statement, 64 callers";
 pub const CALL_OF_ONE: &str = "ns per call beyond the statement, 1 caller";
 pub const SPEED_UP: &str = "speed-up";
+pub const CPU_OF_SLEEPER: &str = "CPU ns per sleeper";
+pub const CANCELLED: &str = "ns per timer, a million armed";
+pub const CANCELLED_OF_FEW: &str = "ns per timer, 1000 armed";
+pub const TICKS_KEPT: &str = "ticks kept";
 
 /// Returns whether a larger value of this figure is better.
 pub fn more_is_better(what: &str) -> bool {
@@ -83,6 +87,7 @@ pub fn more_is_better(what: &str) -> bool {
             SHARED_BESIDE_ONE,
             EXCLUSIVE_BESIDE_ONE,
             WORST,
+            TICKS_KEPT,
         ]
         .contains(&what)
 }

@@ -23,6 +23,7 @@ mod sizes;
 mod sqlite;
 mod table;
 mod tasks;
+mod timers;
 
 use std::process::ExitCode;
 

@@ -125,6 +125,14 @@ impl Lap {
         }
     }
 
+    /// Returns the processor time in nanoseconds, divided by `count`.
+    pub fn cpu_of_each(&self, what: &'static str, count: u64) -> Figure {
+        Figure {
+            what,
+            value: self.cpu.as_secs_f64() * 1e9 / count as f64,
+        }
+    }
+
     /// Returns the figures of `ring_tokens`; the second one is how many cores were busy on average.
     pub fn hops_and_cores(&self, hops: u64) -> Vec<Figure> {
         let cores = Figure {

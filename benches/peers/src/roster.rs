@@ -11,7 +11,7 @@ use crate::cases::Case;
 use crate::executors::greenroom::Greenroom;
 use crate::executors::{self, async_executor::AsyncExecutor, smolscale::Smolscale, tokio::Tokio};
 use crate::figures::Figure;
-use crate::{blocking, sqlite, tasks};
+use crate::{blocking, sqlite, tasks, timers};
 
 /// A way to write the programs.
 #[derive(Debug)]
@@ -33,6 +33,7 @@ pub const PEERS: &[Peer] = &[
         run: |case| {
             let ran = actors::greenroom::run(case).or_else(|| tasks::run::<Greenroom>(case));
             let ran = ran.or_else(|| blocking::run::<Greenroom>(case));
+            let ran = ran.or_else(|| timers::run::<Greenroom>(case));
             ran.or_else(|| sqlite::run::<(Hosted<Connection>, Pinned)>(case))
         },
     },
@@ -40,14 +41,16 @@ pub const PEERS: &[Peer] = &[
         name: "tokio",
         run: |case| {
             let ran = actors::tokio::run(case).or_else(|| tasks::run::<Tokio>(case));
-            ran.or_else(|| blocking::run::<Tokio>(case))
+            let ran = ran.or_else(|| blocking::run::<Tokio>(case));
+            ran.or_else(|| timers::run::<Tokio>(case))
         },
     },
     Peer {
         name: "smol",
         run: |case| {
             let ran = actors::smol::run(case).or_else(|| tasks::run::<AsyncExecutor>(case));
-            ran.or_else(|| blocking::run::<AsyncExecutor>(case))
+            let ran = ran.or_else(|| blocking::run::<AsyncExecutor>(case));
+            ran.or_else(|| timers::run::<AsyncExecutor>(case))
         },
     },
     Peer {

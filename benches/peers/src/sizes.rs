@@ -127,3 +127,26 @@ pub fn unequal_work(n: u64) -> Duration {
 /// Calls of each part of `sqlite`, and the number of concurrent callers in one of them.
 pub const CALLS: u64 = 128_000;
 pub const CALLERS: u64 = 64;
+/// Tasks of `timers_due`. The first deadline leaves time to arm all of them, and the last one is a
+/// second later.
+pub const SLEEPERS: u64 = 100_000;
+pub const ARMED_IN: Duration = Duration::from_millis(500);
+pub const DUE_WITHIN: Duration = Duration::from_secs(1);
+/// Timers of `timers_cancelled`, and how many of them are armed at once in its second half.
+pub const CANCELLED: u64 = 1_000_000;
+pub const CANCELLED_AT_ONCE: u64 = 1000;
+/// Returns a time within `range` for the `n`th timer: in the same irregular order for all peers.
+pub fn irregular_time(n: u64, range: Duration) -> Duration {
+    let spread = (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as f64;
+    range.mul_f64(spread / f64::from(u32::MAX))
+}
+/// Asks of a wave of `ask_timeouts`, all of them in flight at once, the number of waves, and the
+/// time-out, which is never reached.
+pub const LIMITED: u64 = 100_000;
+pub const LIMITED_WAVES: u64 = 10;
+pub const ASK_LIMIT: Duration = Duration::from_secs(60);
+/// Messages of each source of `sources` except the interval, and the period of that.
+pub const SOURCED: u64 = 500_000;
+pub const TICK_EVERY: Duration = Duration::from_millis(1);
+/// Requests of `sources` that are in flight at once.
+pub const SOURCED_IN_FLIGHT: u64 = 100;

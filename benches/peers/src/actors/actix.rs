@@ -41,6 +41,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
             let (_system, _held) = start(idle);
             watch_idle()
         }
+        Case::AskTimeouts => inside(timeouts::timeouts),
+        Case::Sources => inside(sources::sources),
         _ => return None,
     })
 }
@@ -107,6 +109,8 @@ macro_rules! messages {
 }
 
 mod meetings;
+mod sources;
+mod timeouts;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
 messages! {

@@ -2,6 +2,7 @@
 //! capacity costs nothing: "unbounded" is the largest possible capacity.
 
 mod meetings;
+mod timeouts;
 
 use std::ops::Range;
 use std::time::Instant;
@@ -42,6 +43,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
             let (_runtime, _held) = start(idle);
             watch_idle()
         }
+        Case::AskTimeouts => inside(timeouts::timeouts),
         _ => return None,
     })
 }

@@ -5,6 +5,8 @@ mod loopers;
 mod meetings;
 mod pool;
 mod restarts;
+mod sources;
+mod timeouts;
 
 use std::time::Instant;
 
@@ -51,6 +53,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Injected => injected(),
         Case::Idle => idle_after::<Greenroom, _>(idle()),
+        Case::AskTimeouts => inside(timeouts::timeouts()),
+        Case::Sources => inside(sources::sources()),
         _ => return None,
     })
 }

@@ -45,6 +45,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Idle => idle_after::<Tokio, _>(idle()),
+        Case::AskTimeouts => inside(timeouts::timeouts()),
+        Case::Sources => inside(sources::sources()),
         _ => return None,
     })
 }
@@ -67,6 +69,8 @@ mod answers;
 mod meetings;
 mod pool;
 mod restarts;
+mod sources;
+mod timeouts;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
 

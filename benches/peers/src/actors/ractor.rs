@@ -2,6 +2,7 @@
 
 mod meetings;
 mod pool;
+mod timeouts;
 
 use std::ops::Range;
 use std::time::Instant;
@@ -43,6 +44,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Idle => idle_after::<Tokio, _>(idle()),
+        Case::AskTimeouts => inside(timeouts::timeouts()),
         _ => return None,
     })
 }

@@ -2,6 +2,8 @@
 //! reply.
 
 mod meetings;
+mod sources;
+mod timeouts;
 
 use std::time::Instant;
 
@@ -33,6 +35,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Bounded => inside(bounded()),
         Case::PacedLatency => inside(paced_latency()),
         Case::Idle => idle_after::<AsyncExecutor, _>(idle()),
+        Case::AskTimeouts => inside(timeouts::timeouts()),
+        Case::Sources => inside(sources::sources()),
         _ => return None,
     })
 }

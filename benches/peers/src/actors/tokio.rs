@@ -3,6 +3,8 @@
 mod answers;
 pub mod loopers;
 mod meetings;
+mod sources;
+mod timeouts;
 
 use std::time::Instant;
 
@@ -39,6 +41,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Injected => injected(),
         Case::Idle => idle_after::<Tokio, _>(idle()),
+        Case::AskTimeouts => inside(timeouts::timeouts()),
+        Case::Sources => inside(sources::sources()),
         _ => return None,
     })
 }

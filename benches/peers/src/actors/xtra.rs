@@ -35,6 +35,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Bounded => inside(bounded()),
         Case::PacedLatency => inside(paced_latency()),
         Case::Idle => idle_after::<Tokio, _>(idle()),
+        Case::AskTimeouts => inside(timeouts::timeouts()),
         _ => return None,
     })
 }
@@ -51,6 +52,7 @@ macro_rules! plain_actors {
 }
 
 mod meetings;
+mod timeouts;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
 

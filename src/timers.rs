@@ -7,14 +7,12 @@
 //! - TIMER-1: `next` is the earliest deadline, written under the lock; `NEVER` if there is none.
 //! - TIMER-2: a deadline leaves the table exactly once: fired, or removed.
 //! - TIMER-3: no waker is called, cloned or dropped under the lock.
-//! - TIMER-4: `time_outs` is the number of deadlines that are [`Kind::TimeOut`], written under the
-//!   lock.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+mod table;
 mod thread;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -25,9 +23,12 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, Process, mutant};
 use crate::waker::KeptWaker;
 
+use table::{Key, Table};
 pub(crate) use thread::TimerThread;
 
 const NEVER: u64 = u64::MAX;
+/// The most deadlines that are fired in one critical section.
+const FIRED_AT_ONCE: usize = 64;
 
 pub(crate) struct Timers {
     /// The process whose threads fire the deadlines. In another process, deadlines are neither
@@ -36,29 +37,6 @@ pub(crate) struct Timers {
     table: Mutex<Table>,
     /// The earliest deadline in nanoseconds since the process's epoch.
     next: AtomicU64,
-}
-
-#[derive(Default)]
-struct Table {
-    deadlines: BTreeMap<Key, KeptWaker>,
-    time_outs: usize,
-    last: u64,
-    /// No thread fires deadlines any more, so new ones are refused.
-    closed: bool,
-}
-
-/// The key of a deadline in the table; unique, ordered by time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
-    at: Instant,
-    /// Odd for a [`Kind::TimeOut`].
-    serial: u64,
-}
-
-impl Key {
-    fn is_time_out(self) -> bool {
-        self.serial % 2 == 1
-    }
 }
 
 /// What a deadline means for the detection of deadlocks.
@@ -117,18 +95,7 @@ impl Timers {
         if table.closed {
             return None;
         }
-        table.last += 2;
-        let is_time_out = kind == Kind::TimeOut;
-        let key = Key {
-            at,
-            serial: table.last + u64::from(is_time_out),
-        };
-        table.deadlines.insert(key, waker);
-        table.time_outs += usize::from(is_time_out);
-        let earliest = table
-            .deadlines
-            .first_key_value()
-            .is_some_and(|(first, _)| *first == key);
+        let (key, earliest) = table.insert(at, kind, waker);
         self.publish(&table);
         Some((key, earliest))
     }
@@ -139,8 +106,7 @@ impl Timers {
             return false;
         }
         let table = self.table.lock();
-        let left = table.deadlines.get(&key);
-        left.is_some_and(|left| left.will_wake(waker))
+        table.waker(key).is_some_and(|left| left.will_wake(waker))
     }
 
     /// Removes a deadline, if it has not fired; returns whether it did and no event is left.
@@ -149,15 +115,15 @@ impl Timers {
             return false;
         }
         let mut table = self.table.lock();
-        let waker = table.deadlines.remove(&key);
+        let waker = table.remove(key);
         if waker.is_some() {
-            table.time_outs -= usize::from(key.is_time_out());
             self.publish(&table);
         }
-        let missed = table.time_outs > 0 && mutant("time_outs_are_not_looked_at_alone");
+        let missed = table.time_outs() > 0 && mutant("time_outs_are_not_looked_at_alone");
         let last = waker.is_some() && table.has_no_event() && !missed;
+        let spare = table.spare();
         drop(table);
-        drop(waker);
+        drop((waker, spare));
         last
     }
 
@@ -166,41 +132,44 @@ impl Timers {
         if !self.is_due(now) {
             return 0;
         }
+        let mut count = 0;
+        loop {
+            let fired = self.fire_some(now);
+            count += fired;
+            if fired < FIRED_AT_ONCE {
+                return count;
+            }
+        }
+    }
+
+    /// Fires the earliest deadlines up to `now`; returns how many.
+    fn fire_some(&self, now: Instant) -> usize {
         let mut table = self.table.lock();
-        let later = table.deadlines.split_off(&Key {
-            at: now,
-            serial: u64::MAX,
-        });
-        let due = if mutant("fired_stays_in_the_table") {
-            table.deadlines.clone()
-        } else {
-            std::mem::replace(&mut table.deadlines, later)
-        };
-        if table.time_outs > 0 {
-            table.time_outs -= due.keys().filter(|key| key.is_time_out()).count();
+        let due = std::iter::from_fn(|| table.pop_due(now));
+        let due: Vec<_> = due.take(FIRED_AT_ONCE).collect();
+        if mutant("fired_stays_in_the_table") {
+            for waker in &due {
+                table.insert(now, Kind::Event, waker.clone());
+            }
         }
         self.publish(&table);
+        let spare = table.spare();
         drop(table);
-        wake(due)
+        drop(spare);
+        let count = due.len();
+        due.into_iter().for_each(KeptWaker::wake);
+        count
     }
 
     /// Fires all deadlines and refuses new ones. A future that still waits must use another clock.
     pub(crate) fn close(&self) {
-        let mut table = self.table.lock();
-        table.closed = true;
-        let all = std::mem::take(&mut table.deadlines);
-        table.time_outs = 0;
-        self.publish(&table);
-        drop(table);
-        wake(all);
+        self.table.lock().closed = true;
+        self.fire(Instant::from_nanos(u64::MAX));
     }
 
     /// Updates `next` after a change of the table.
     fn publish(&self, table: &Table) {
-        let next = table
-            .deadlines
-            .first_key_value()
-            .map_or(NEVER, |(key, _)| key.at.nanos());
+        let next = table.first().map_or(NEVER, Instant::nanos);
         // Release pairs with the Acquire loads of `next`.
         self.next.store(next, Ordering::Release);
     }
@@ -223,7 +192,7 @@ impl Timers {
         // after this sees what the caller did before, and checks again.
         let table = self.table.lock();
         match table.has_no_event() {
-            true if table.deadlines.is_empty() => Left::Nothing,
+            true if table.is_empty() => Left::Nothing,
             true => Left::TimeOuts,
             false => Left::Events,
         }
@@ -245,13 +214,6 @@ impl Timers {
     /// Returns the time until the earliest deadline, or zero if that has passed.
     pub(crate) fn until_next(&self) -> Option<Duration> {
         self.next().map(|next| next.duration_since(Instant::now()))
-    }
-}
-
-impl Table {
-    /// Returns whether all deadlines are timeouts of asks.
-    fn has_no_event(&self) -> bool {
-        self.deadlines.len() == self.time_outs
     }
 }
 
@@ -296,15 +258,6 @@ impl Pace {
         self.between = wanted.clamp(1, u64::from(TURNS_BETWEEN_MAX)) as u32;
         self.left = self.between - 1;
     }
-}
-
-/// Calls all wakers; returns how many.
-fn wake(due: BTreeMap<Key, KeptWaker>) -> usize {
-    let count = due.len();
-    for waker in due.into_values() {
-        waker.wake();
-    }
-    count
 }
 
 /// A pending deadline. Dropping it removes the deadline from its table.

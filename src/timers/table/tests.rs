@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 
 use super::{CHILDREN, KEPT_MAX, Key, Table};
 use crate::instant::Instant;
-use crate::timers::Kind;
+use crate::timers::{FIRED_AT_ONCE, Kind, Timers};
 use crate::waker::KeptWaker;
 
 /// A waker that is told from others.
@@ -122,4 +122,16 @@ fn an_empty_table_gives_back_the_memory_of_many_deadlines() {
     assert!(beside.table.spare().is_none(), "nothing is left");
     beside.insert(1, Kind::Event);
     beside.check();
+}
+
+#[test]
+fn all_that_is_due_is_fired_also_if_it_is_much() {
+    let (timers, at) = (Timers::new(), Instant::now());
+    let many = 3 * FIRED_AT_ONCE;
+    for _ in 0..many {
+        let armed = timers.insert(at, Kind::Event, KeptWaker::noop());
+        assert!(armed.is_some(), "the table is open");
+    }
+    assert_eq!(timers.fire(at), many);
+    assert!(timers.is_empty());
 }

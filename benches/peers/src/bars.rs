@@ -4,8 +4,8 @@ use crate::cases::Case;
 use crate::figures::{
     ACTORS, ALL_SLEPT, ASKS, AWAITED, BESIDE_ASKS, BESIDE_FEW, BESIDE_ONE, CALL, CALL_OF_MANY,
     CALL_OF_ONE, CALL_OF_WINDOW, CYCLE, EXCLUSIVE_BESIDE_ONE, HOPS, JOB, JOB_OF_1, KEPT, LOOKUP,
-    LOOKUP_OF_ONE, LOOPED, MEETINGS, MESSAGES, MESSAGES_KEPT, MILLION, OF_BOUND, P50, P99, P999,
-    PEAK, REFUSAL, REQUEST, REQUEST_ALONE, RESIDENT, RESTARTS, ROUND_TRIPS, ROUSED,
+    LOOKUP_OF_ONE, LOOPED, MEETINGS, MEMBER, MESSAGES, MESSAGES_KEPT, MILLION, OF_BOUND, P50, P99,
+    P999, PEAK, REFUSAL, REQUEST, REQUEST_ALONE, RESIDENT, RESTARTS, ROUND_TRIPS, ROUSED,
     SHARED_BESIDE_ONE, SPEED_UP, SWITCHES, TASK, THREADS_AFTER, TREE, TRIPS_KEPT, WORST, YIELD,
 };
 
@@ -101,6 +101,10 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         // The time of a call beyond the statement is at most two thirds of theirs.
         (Case::Sqlite, CALL_OF_MANY) => times(1.5, WITH_SQLITE),
         (Case::Sqlite, CALL_OF_ONE) => times(AS, WITH_SQLITE),
+        (Case::BurstsOne | Case::BurstsMany | Case::Message1K | Case::Message64K, MESSAGES)
+        | (Case::ManyWorkers, HOPS)
+        | (Case::Scatter | Case::Gather, MEMBER)
+        | (Case::AsksSkewed, ASKS) => times(NEAR, ACTING),
         _ => None,
     }
 }

@@ -91,6 +91,22 @@ pub enum Case {
     AskTimeouts,
     /// An actor has a mailbox, an interval, a stream and requests in flight.
     Sources,
+    /// Threads that are no workers send bursts of messages to one actor.
+    BurstsOne,
+    /// `BurstsOne` to many actors.
+    BurstsMany,
+    /// `RingTokens` with many workers, beside two.
+    ManyWorkers,
+    /// One task asks many actors at once, and awaits all answers.
+    Scatter,
+    /// Many actors send a number each to one.
+    Gather,
+    /// Many clients ask many actors, some of these more often than others.
+    AsksSkewed,
+    /// `Bounded` with messages of 1 KiB.
+    Message1K,
+    /// `Bounded` with messages of 64 KiB.
+    Message64K,
 }
 
 /// All cases, in the order of the table.
@@ -139,6 +155,14 @@ pub const CASES: &[Case] = &[
     Case::TimersCancelled,
     Case::AskTimeouts,
     Case::Sources,
+    Case::BurstsOne,
+    Case::BurstsMany,
+    Case::ManyWorkers,
+    Case::Scatter,
+    Case::Gather,
+    Case::AsksSkewed,
+    Case::Message1K,
+    Case::Message64K,
 ];
 
 impl Case {
@@ -189,6 +213,14 @@ impl Case {
             Self::TimersCancelled => "timers_cancelled",
             Self::AskTimeouts => "ask_timeouts",
             Self::Sources => "sources",
+            Self::BurstsOne => "bursts_one",
+            Self::BurstsMany => "bursts_many",
+            Self::ManyWorkers => "workers_64",
+            Self::Scatter => "scatter",
+            Self::Gather => "gather",
+            Self::AsksSkewed => "asks_skewed",
+            Self::Message1K => "message_1k",
+            Self::Message64K => "message_64k",
         }
     }
 
@@ -207,8 +239,8 @@ impl Case {
         }
     }
 
-    /// Returns how often each peer runs if `rounds` are asked for. `meetings` has twice as many,
-    /// because its worst run counts.
+    /// Returns how often each peer runs if `rounds` are asked for. A case whose worst run counts has
+    /// twice as many.
     pub fn rounds(self, rounds: usize) -> usize {
         if self.worst_counts() {
             2 * rounds
@@ -219,7 +251,7 @@ impl Case {
 
     /// Returns whether a row compares the worst run with the median.
     pub fn worst_counts(self) -> bool {
-        self == Self::Meetings
+        matches!(self, Self::Meetings | Self::AsksSkewed)
     }
 
     /// Returns whether the peers may run at the same time, because none of them has work.

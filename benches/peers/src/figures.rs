@@ -72,6 +72,9 @@ pub const CPU_OF_SLEEPER: &str = "CPU ns per sleeper";
 pub const CANCELLED: &str = "ns per timer, a million armed";
 pub const CANCELLED_OF_FEW: &str = "ns per timer, 1000 armed";
 pub const TICKS_KEPT: &str = "ticks kept";
+pub const HOPS_BESIDE_TWO: &str = "hops beside two workers";
+pub const MEMBER: &str = "ns per member";
+pub const PEAK_MIB: &str = "peak MiB";
 
 /// Returns whether a larger value of this figure is better.
 pub fn more_is_better(what: &str) -> bool {
@@ -88,6 +91,7 @@ pub fn more_is_better(what: &str) -> bool {
             EXCLUSIVE_BESIDE_ONE,
             WORST,
             TICKS_KEPT,
+            HOPS_BESIDE_TWO,
         ]
         .contains(&what)
 }

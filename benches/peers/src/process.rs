@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::figures::{CORES, Figure, HOPS, IDLE_CPU, LIVE, PEAK, RESIDENT, SWITCHES, TASK};
+use crate::figures::{
+    CORES, Figure, HOPS, IDLE_CPU, LIVE, PEAK, PEAK_MIB, RESIDENT, SWITCHES, TASK,
+};
 use crate::sizes::{SETTLE, WATCH};
 use peers::counting;
 use peers::linux::{self, field};
@@ -26,11 +28,22 @@ impl Peak {
 
     /// Returns the growth of the peak since then, for each actor.
     pub fn growth(&self, actors: u64) -> Figure {
-        let grown = linux::peak() - self.bytes;
         Figure {
             what: PEAK,
-            value: grown / actors as f64,
+            value: self.grown() / actors as f64,
         }
+    }
+
+    /// Returns the growth of the peak since then.
+    pub fn mebibytes(&self) -> Figure {
+        Figure {
+            what: PEAK_MIB,
+            value: self.grown() / f64::from(1 << 20),
+        }
+    }
+
+    fn grown(&self) -> f64 {
+        linux::peak() - self.bytes
     }
 }
 

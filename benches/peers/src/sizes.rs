@@ -150,3 +150,20 @@ pub const SOURCED: u64 = 500_000;
 pub const TICK_EVERY: Duration = Duration::from_millis(1);
 /// Requests of `sources` that are in flight at once.
 pub const SOURCED_IN_FLIGHT: u64 = 100;
+/// Threads of the cases with bursts, the messages of each in a burst, and the bursts.
+pub const THREADS: usize = 16;
+pub const OF_BURST: u64 = 1000;
+pub const THREAD_BURSTS: u64 = 100;
+/// Actors of `bursts_many`.
+pub const BURST_ACTORS: usize = 1000;
+/// Workers of `workers_64`.
+pub const WORKERS_MANY: usize = 64;
+/// Actors of `scatter` and `gather`, and the rounds.
+pub const MEMBERS: u64 = 1000;
+pub const MEMBER_ROUNDS: u64 = 1000;
+/// Actors of `asks_skewed`, as many clients, and the questions of each.
+pub const SKEWED: usize = 64;
+pub const SKEWED_ASKS: u64 = 20_000;
+/// Messages of `message_1k` and `message_64k`.
+pub const KIBIBYTES: u64 = 1_000_000;
+pub const LARGE: u64 = 50_000;

@@ -43,6 +43,11 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         }
         Case::AskTimeouts => inside(timeouts::timeouts),
         Case::Sources => inside(sources::sources),
+        Case::BurstsOne => crowds::bursts(1),
+        Case::BurstsMany => crowds::bursts(sizes::BURST_ACTORS),
+        Case::Scatter => inside(crowds::scatter),
+        Case::Gather => inside(crowds::gather),
+        Case::AsksSkewed => inside(crowds::asks),
         _ => return None,
     })
 }
@@ -108,6 +113,7 @@ macro_rules! messages {
     )*};
 }
 
+mod crowds;
 mod meetings;
 mod sources;
 mod timeouts;

@@ -1,6 +1,8 @@
 //! acto: actors are async functions over an `ActoCell`. A mailbox is always bounded, but unused
 //! capacity costs nothing: "unbounded" is the largest possible capacity.
 
+mod crowds;
+mod large;
 mod meetings;
 mod timeouts;
 
@@ -44,6 +46,14 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
             watch_idle()
         }
         Case::AskTimeouts => inside(timeouts::timeouts),
+        Case::BurstsOne => crowds::bursts(1),
+        Case::BurstsMany => crowds::bursts(sizes::BURST_ACTORS),
+        Case::ManyWorkers => crowds::workers(),
+        Case::Scatter => inside(crowds::scatter),
+        Case::Gather => inside(crowds::gather),
+        Case::AsksSkewed => inside(crowds::asks),
+        Case::Message1K => inside(|runtime| large::messages::<1024>(runtime, sizes::KIBIBYTES)),
+        Case::Message64K => inside(|runtime| large::messages::<65_536>(runtime, sizes::LARGE)),
         _ => return None,
     })
 }
@@ -63,7 +73,15 @@ fn start<F>(driver: impl FnOnce(AcTokioRuntime) -> F) -> (AcTokio, F::Output)
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let runtime = AcTokio::new("peer", sizes::WORKERS).expect("two threads can be started");
+    start_of(sizes::WORKERS, driver)
+}
+
+/// Does what [`start`] does, with this number of workers.
+fn start_of<F>(workers: usize, driver: impl FnOnce(AcTokioRuntime) -> F) -> (AcTokio, F::Output)
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let runtime = AcTokio::new("peer", workers).expect("the threads can be started");
     let driver = driver(runtime.with_mailbox_size(Semaphore::MAX_PERMITS));
     let tokio = runtime.with_rt(tokio::runtime::Handle::clone);
     let tokio = tokio.expect("it is running");

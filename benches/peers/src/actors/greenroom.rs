@@ -1,6 +1,8 @@
 //! The actors on greenroom.
 
 mod answers;
+mod crowds;
+mod large;
 mod loopers;
 mod meetings;
 mod pool;
@@ -55,6 +57,14 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Idle => idle_after::<Greenroom, _>(idle()),
         Case::AskTimeouts => inside(timeouts::timeouts()),
         Case::Sources => inside(sources::sources()),
+        Case::BurstsOne => crowds::bursts(1),
+        Case::BurstsMany => crowds::bursts(sizes::BURST_ACTORS),
+        Case::ManyWorkers => crowds::workers(),
+        Case::Scatter => inside(crowds::scatter()),
+        Case::Gather => inside(crowds::gather()),
+        Case::AsksSkewed => inside(crowds::asks()),
+        Case::Message1K => inside(large::messages::<1024>(sizes::KIBIBYTES)),
+        Case::Message64K => inside(large::messages::<65_536>(sizes::LARGE)),
         _ => return None,
     })
 }

@@ -47,6 +47,14 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Idle => idle_after::<Tokio, _>(idle()),
         Case::AskTimeouts => inside(timeouts::timeouts()),
         Case::Sources => inside(sources::sources()),
+        Case::BurstsOne => crowds::bursts(1),
+        Case::BurstsMany => crowds::bursts(sizes::BURST_ACTORS),
+        Case::ManyWorkers => crowds::workers(),
+        Case::Scatter => inside(crowds::scatter()),
+        Case::Gather => inside(crowds::gather()),
+        Case::AsksSkewed => inside(crowds::asks()),
+        Case::Message1K => inside(large::messages::<1024>(sizes::KIBIBYTES)),
+        Case::Message64K => inside(large::messages::<65_536>(sizes::LARGE)),
         _ => return None,
     })
 }
@@ -66,6 +74,8 @@ macro_rules! plain_actors {
 }
 
 mod answers;
+mod crowds;
+mod large;
 mod meetings;
 mod pool;
 mod restarts;

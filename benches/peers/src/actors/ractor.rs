@@ -1,5 +1,6 @@
 //! ractor: actors spawned with `Actor::spawn`; `cast` sends, `call!` asks.
 
+mod crowds;
 mod meetings;
 mod pool;
 mod timeouts;
@@ -45,6 +46,12 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Idle => idle_after::<Tokio, _>(idle()),
         Case::AskTimeouts => inside(timeouts::timeouts()),
+        Case::BurstsOne => crowds::bursts(1),
+        Case::BurstsMany => crowds::bursts(sizes::BURST_ACTORS),
+        Case::ManyWorkers => crowds::workers(),
+        Case::Scatter => inside(crowds::scatter()),
+        Case::Gather => inside(crowds::gather()),
+        Case::AsksSkewed => inside(crowds::asks()),
         _ => return None,
     })
 }

@@ -1,6 +1,8 @@
 //! Actors by hand: a task of async-executor with an unbounded async-channel, and a oneshot for a
 //! reply.
 
+mod crowds;
+mod large;
 mod meetings;
 mod sources;
 mod timeouts;
@@ -37,6 +39,14 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Idle => idle_after::<AsyncExecutor, _>(idle()),
         Case::AskTimeouts => inside(timeouts::timeouts()),
         Case::Sources => inside(sources::sources()),
+        Case::BurstsOne => crowds::bursts(1),
+        Case::BurstsMany => crowds::bursts(sizes::BURST_ACTORS),
+        Case::ManyWorkers => crowds::workers(),
+        Case::Scatter => inside(crowds::scatter()),
+        Case::Gather => inside(crowds::gather()),
+        Case::AsksSkewed => inside(crowds::asks()),
+        Case::Message1K => inside(large::messages::<1024>(sizes::KIBIBYTES)),
+        Case::Message64K => inside(large::messages::<65_536>(sizes::LARGE)),
         _ => return None,
     })
 }

@@ -36,6 +36,14 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::PacedLatency => inside(paced_latency()),
         Case::Idle => idle_after::<Tokio, _>(idle()),
         Case::AskTimeouts => inside(timeouts::timeouts()),
+        Case::BurstsOne => crowds::bursts(1),
+        Case::BurstsMany => crowds::bursts(sizes::BURST_ACTORS),
+        Case::ManyWorkers => crowds::workers(),
+        Case::Scatter => inside(crowds::scatter()),
+        Case::Gather => inside(crowds::gather()),
+        Case::AsksSkewed => inside(crowds::asks()),
+        Case::Message1K => inside(large::messages::<1024>(sizes::KIBIBYTES)),
+        Case::Message64K => inside(large::messages::<65_536>(sizes::LARGE)),
         _ => return None,
     })
 }
@@ -51,6 +59,8 @@ macro_rules! plain_actors {
     )*};
 }
 
+mod crowds;
+mod large;
 mod meetings;
 mod timeouts;
 

@@ -1,6 +1,7 @@
 //! async-executor, with threads that run it, as smol does it.
 
 use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use async_executor::{Executor as Threads, Task};
@@ -14,14 +15,22 @@ pub static THREADS: Threads<'static> = Threads::new();
 /// The single executor of the process.
 pub struct AsyncExecutor;
 
+impl AsyncExecutor {
+    /// Starts this number of workers, or as many as are missing.
+    pub fn of(workers: usize) -> Self {
+        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        for _ in RUNNING.fetch_max(workers, Ordering::Relaxed)..workers {
+            thread::spawn(|| block_on(THREADS.run(pending::<()>())));
+        }
+        Self
+    }
+}
+
 impl Executor for AsyncExecutor {
     type Task<T: Send + 'static> = Task<T>;
 
     fn start() -> Self {
-        for _ in 0..WORKERS {
-            thread::spawn(|| block_on(THREADS.run(pending::<()>())));
-        }
-        Self
+        Self::of(WORKERS)
     }
 
     fn inside<T: Send + 'static>(&self, driver: impl Future<Output = T> + Send + 'static) -> T {

@@ -78,6 +78,25 @@ pub fn trim() {
     unsafe { malloc_trim(0) };
 }
 
+/// Makes malloc keep all memory that is freed, in one arena for all threads.
+pub fn keep_memory() {
+    const M_TRIM_THRESHOLD: c_int = -1;
+    const M_MMAP_MAX: c_int = -4;
+    const M_ARENA_MAX: c_int = -8;
+    unsafe extern "C" {
+        fn mallopt(option: c_int, value: c_int) -> c_int;
+    }
+    for (option, value) in [
+        (M_TRIM_THRESHOLD, c_int::MAX),
+        (M_MMAP_MAX, 0),
+        (M_ARENA_MAX, 1),
+    ] {
+        // SAFETY: glibc's function has this signature, and may be called any time.
+        let is_set = unsafe { mallopt(option, value) };
+        assert_eq!(is_set, 1, "every glibc has these options");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::hint;

@@ -31,8 +31,13 @@ pub fn draw(path: &Path, results: &Results) -> Drawn {
     root.fill(&WHITE)?;
     let (panels, legend) = root.split_vertically(SIZE.1 - LEGEND);
     let (left, right) = panels.split_horizontally(SIZE.0 / 2);
-    panel(&left, results, "A message", figures::MESSAGE)?;
-    panel(&right, results, "Spawn, one message, end", figures::SPAWN)?;
+    panel(&left, results, "A message", figures::MESSAGE.time)?;
+    panel(
+        &right,
+        results,
+        "Spawn, one message, end",
+        figures::SPAWN.time,
+    )?;
     explain(&legend)?;
     root.present()?;
     Ok(())

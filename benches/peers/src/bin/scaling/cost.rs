@@ -4,10 +4,13 @@ use std::iter::repeat_n;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use futures_lite::future::yield_now;
 use peers::linux::processor_time;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::figures::{self, Figure};
+use crate::figures::{self, Figure, Operation};
+use crate::lines::{self, Counts};
+use crate::point::BESIDE_MANY;
 use crate::way::Way;
 
 /// The number of rings that all actors form, with one token each, so that every worker has work.
@@ -18,14 +21,22 @@ const TOKENS: u64 = RINGS as u64;
 /// The number of messages before the measurement and in it, for any number of actors.
 const WARM_HOPS: u64 = 1 << 18;
 const HOPS: u64 = 1 << 20;
+/// The number of tasks that send to one actor, of their messages before the measurement and in it,
+/// and of messages after which a task yields.
+const TELLERS: u64 = 64;
+const WARM_TOLD: u64 = 1 << 16;
+const TOLD: u64 = 1 << 18;
+const BETWEEN_YIELDS: u64 = 64;
 /// The number of actors that are spawned before the last ones have ended.
 const WAVE: u64 = 1000;
 /// The number of waves before the measurement and in it.
 const WARM_WAVES: usize = 20;
 const WAVES: usize = 200;
 
-/// Measures messages, and then spawns, while `live` actors live.
+/// Measures messages, and then spawns, while `live` actors live; beside [`BESIDE_MANY`] of them also
+/// messages to one actor.
 pub async fn run<W: Way>(live: u64) -> Vec<Figure> {
+    lines::start();
     let (done, mut sums) = adder::<W>([live, TOKENS, TOKENS, live].into_iter());
     let stations = stations::<W>(live, &done);
     for ring in rings(&stations) {
@@ -38,21 +49,26 @@ pub async fn run<W: Way>(live: u64) -> Vec<Figure> {
     let watch = Stopwatch::start();
     go_round::<W>(&stations, HOPS);
     check(&mut sums, "tokens", TOKENS).await;
-    let message = watch.figures([figures::MESSAGE, figures::MESSAGE_CPU], HOPS);
+    let message = watch.figures(&figures::MESSAGE, HOPS);
 
+    let to_one = match live {
+        BESIDE_MANY => to_one::<W>().await,
+        _ => Vec::new(),
+    };
     let spawn = spawns::<W>().await;
 
     for station in &stations {
         W::tell(station, Message::Leave);
     }
     check(&mut sums, "hops", WARM_HOPS + HOPS).await;
-    [message, spawn].concat()
+    [message, to_one, spawn].concat()
 }
 
-/// Measures the time, and the processor time of all threads together.
+/// Measures the time, the processor time of all threads together, and what [`lines`] counts.
 struct Stopwatch {
     begin: Instant,
     processor: Duration,
+    counts: Option<Counts>,
 }
 
 impl Stopwatch {
@@ -60,15 +76,27 @@ impl Stopwatch {
         Self {
             begin: Instant::now(),
             processor: processor_time(),
+            counts: lines::counts(),
         }
     }
 
-    fn figures(&self, [wall, processor]: [&'static str; 2], count: u64) -> [Figure; 2] {
+    fn figures(&self, of: &Operation, count: u64) -> Vec<Figure> {
         let nanoseconds = |time: Duration| time.as_secs_f64() * 1e9 / count as f64;
-        [
-            (wall, nanoseconds(self.begin.elapsed())),
-            (processor, nanoseconds(processor_time() - self.processor)),
-        ]
+        let times = [
+            (of.time, nanoseconds(self.begin.elapsed())),
+            (
+                of.processor_time,
+                nanoseconds(processor_time() - self.processor),
+            ),
+        ];
+        let before = self.counts.unwrap_or_default();
+        let counts = lines::counts().unwrap_or(before).into_iter().zip(before);
+        let each = counts.map(|(after, before)| (after - before) as f64 / count as f64);
+        let counts = self.counts.map(|_| of.counts.into_iter().zip(each));
+        times
+            .into_iter()
+            .chain(counts.into_iter().flatten())
+            .collect()
     }
 }
 
@@ -160,6 +188,29 @@ fn go_round<W: Way>(stations: &[W::Address<Message<W>>], hops: u64) {
     }
 }
 
+/// Lets tasks send to one actor.
+async fn to_one<W: Way>() -> Vec<Figure> {
+    let (adder, mut sums) = adder::<W>([WARM_TOLD, TOLD].into_iter());
+    let mut watch = Stopwatch::start();
+    for messages in [WARM_TOLD, TOLD] {
+        watch = Stopwatch::start();
+        let teller = |_| {
+            let adder = adder.clone();
+            W::task(async move {
+                for n in 0..messages / TELLERS {
+                    W::tell(&adder, 1);
+                    if n % BETWEEN_YIELDS == 0 {
+                        yield_now().await;
+                    }
+                }
+            })
+        };
+        let _tellers: Vec<_> = (0..TELLERS).map(teller).collect();
+        check(&mut sums, "messages to one actor", messages).await;
+    }
+    watch.figures(&figures::TO_ONE, TOLD)
+}
+
 /// The state of a spawned actor, which is sent when it is dropped.
 struct Total<W: Way> {
     sum: u64,
@@ -180,7 +231,7 @@ async fn visitor<W: Way>(mut inbox: W::Inbox<u64>, mut total: Total<W>) {
 
 /// Spawns actors in waves, which receive one message each and end. The next wave starts after all
 /// actors of the last one were dropped, so no wave needs new memory.
-async fn spawns<W: Way>() -> [Figure; 2] {
+async fn spawns<W: Way>() -> Vec<Figure> {
     let (collector, mut sums) = adder::<W>(repeat_n(WAVE, WARM_WAVES + WAVES));
     let mut watch = Stopwatch::start();
     for wave in 0..WARM_WAVES + WAVES {
@@ -195,7 +246,7 @@ async fn spawns<W: Way>() -> [Figure; 2] {
         }
         check(&mut sums, "sum", WAVE * (WAVE - 1) / 2 + WAVE).await;
     }
-    watch.figures([figures::SPAWN, figures::SPAWN_CPU], WAVE * WAVES as u64)
+    watch.figures(&figures::SPAWN, WAVE * WAVES as u64)
 }
 
 #[cfg(test)]
@@ -212,5 +263,6 @@ mod tests {
     #[test]
     fn every_token_has_the_same_number_of_hops() {
         assert_eq!([WARM_HOPS % TOKENS, HOPS % TOKENS], [0, 0]);
+        assert_eq!([WARM_TOLD % TELLERS, TOLD % TELLERS], [0, 0]);
     }
 }

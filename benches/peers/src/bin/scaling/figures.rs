@@ -3,10 +3,43 @@
 /// One measured number: its name and its value.
 pub type Figure = (&'static str, f64);
 
-pub const MESSAGE: &str = "ns per message";
-pub const MESSAGE_CPU: &str = "ns of processor time a message";
-pub const SPAWN: &str = "ns per spawn";
-pub const SPAWN_CPU: &str = "ns of processor time a spawn";
+/// The figures of an operation.
+pub struct Operation {
+    pub time: &'static str,
+    pub processor_time: &'static str,
+    /// What [`lines`](crate::lines) counts.
+    pub counts: [&'static str; 3],
+}
+
+pub const MESSAGE: Operation = Operation {
+    time: "ns per message",
+    processor_time: "ns of processor time a message",
+    counts: [
+        "RMWs a message",
+        "lines read a message",
+        "lines written a message",
+    ],
+};
+pub const TO_ONE: Operation = Operation {
+    time: "ns per message to one actor",
+    processor_time: "ns of processor time a message to one actor",
+    counts: [
+        "RMWs a message to one actor",
+        "lines read a message to one actor",
+        "lines written a message to one actor",
+    ],
+};
+pub const SPAWN: Operation = Operation {
+    time: "ns per spawn",
+    processor_time: "ns of processor time a spawn",
+    counts: [
+        "RMWs a spawn",
+        "lines read a spawn",
+        "lines written a spawn",
+    ],
+};
+/// In the order in which they are measured.
+pub const OPERATIONS: [Operation; 3] = [MESSAGE, TO_ONE, SPAWN];
 
 pub const LIVE: &str = "live";
 pub const RESIDENT: &str = "resident";

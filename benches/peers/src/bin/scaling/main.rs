@@ -7,6 +7,8 @@
 mod chart;
 mod cost;
 mod figures;
+mod growth;
+mod lines;
 mod memory;
 mod point;
 mod report;
@@ -15,9 +17,11 @@ mod way;
 
 use std::process::ExitCode;
 
+use growth::Item;
 use peers::counting::Counting;
 use point::Point;
 use report::Request;
+use way::{Greenroom, Way};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -28,6 +32,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["run", rest @ ..] => request(rest).map_or_else(usage, |request| report::run(&request)),
         ["one", way, point @ ..] => one(way, point),
+        ["count", item, count] => count_instructions(item, count),
         _ => usage(),
     }
 }
@@ -43,6 +48,10 @@ fn request(mut words: &[&str]) -> Option<Request> {
             }
             ["--record", rest @ ..] => {
                 request.record = true;
+                rest
+            }
+            ["--lines", program, rest @ ..] => {
+                request.lines = Some((*program).to_owned());
                 rest
             }
             [] => return Some(request),
@@ -62,11 +71,22 @@ fn one(way: &str, point: &[&str]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Does the steps of some items, whose instructions another program counts.
+fn count_instructions(item: &str, count: &str) -> ExitCode {
+    let (Some(item), Ok(count @ 1..)) = (Item::named(item), count.parse()) else {
+        return usage();
+    };
+    Greenroom::run(1, growth::run_counted::<Greenroom>(item, count));
+    ExitCode::SUCCESS
+}
+
 fn usage() -> ExitCode {
     eprintln!(
-        "usage: scaling run [--rounds N] [--record]\n       \
+        "usage: scaling run [--rounds N] [--record] [--lines PROGRAM]\n       \
          scaling one greenroom|tokio actor|task|ask|timer|address|million\n       \
-         scaling one greenroom|tokio ACTORS WORKERS"
+         scaling one greenroom|tokio ACTORS WORKERS\n       \
+         scaling one greenroom|tokio ITEM COUNT\n       \
+         scaling count ITEM COUNT"
     );
     ExitCode::FAILURE
 }

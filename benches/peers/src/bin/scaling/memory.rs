@@ -42,7 +42,7 @@ async fn counted(count: u64) {
 }
 
 /// Creates space for `count` items and writes to it, so that it is resident.
-fn places<T>(count: u64) -> Vec<Option<T>> {
+pub fn places<T>(count: u64) -> Vec<Option<T>> {
     // `black_box`, because the compiler would request zeroed memory instead of writing to it.
     let mut places = black_box(Vec::with_capacity(count as usize));
     places.extend((0..count).map(|_| None));

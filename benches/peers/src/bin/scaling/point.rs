@@ -1,6 +1,9 @@
 //! The points to measure, each in its own process.
 
+use peers::linux;
+
 use crate::figures::Figure;
+use crate::growth::{self, COUNTS, Item};
 use crate::way::{Greenroom, Tokio, Way};
 use crate::{cost, memory};
 
@@ -8,6 +11,9 @@ use crate::{cost, memory};
 pub const LIVE: [u64; 5] = [100, 1000, 10_000, 100_000, 1_000_000];
 /// The numbers of workers.
 pub const WORKERS: [usize; 4] = [1, 2, 4, 8];
+/// Further numbers of workers, and the number of live actors with which they are measured.
+pub const MANY_WORKERS: [usize; 3] = [16, 32, 64];
+pub const BESIDE_MANY: u64 = 1000;
 /// The number of workers where memory is measured.
 const WORKERS_OF_MEMORY: usize = 2;
 
@@ -62,6 +68,8 @@ pub enum Point {
     Memory(Kind),
     /// The cost of messages and spawns while `live` actors live.
     Cost { live: u64, workers: usize },
+    /// The steps of `count` items.
+    Growth { item: Item, count: u64 },
 }
 
 impl Point {
@@ -71,7 +79,27 @@ impl Point {
         let cost = LIVE
             .into_iter()
             .flat_map(|live| WORKERS.map(|workers| Self::Cost { live, workers }));
-        memory.chain(cost).collect()
+        let many = MANY_WORKERS.map(|workers| Self::Cost {
+            live: BESIDE_MANY,
+            workers,
+        });
+        let growth = Item::ALL
+            .into_iter()
+            .flat_map(|item| COUNTS.map(|count| Self::Growth { item, count }));
+        memory.chain(cost).chain(many).chain(growth).collect()
+    }
+
+    /// Returns whether it is measured in the first round only, since it takes long.
+    pub fn is_long(self) -> bool {
+        matches!(self, Self::Growth { count, .. } if count == COUNTS[COUNTS.len() - 1])
+    }
+
+    /// Returns whether a way has it.
+    pub fn is_in(self, way: &str) -> bool {
+        match self {
+            Self::Growth { item, .. } => way == WAYS[0].0 || item.is_in_tokio(),
+            _ => true,
+        }
     }
 
     /// Returns the point that these words name.
@@ -80,6 +108,11 @@ impl Point {
             [kind] => {
                 let kind = Kind::ALL.into_iter().find(|each| each.name() == *kind)?;
                 Some(Self::Memory(kind))
+            }
+            [item, count] if Item::named(item).is_some() => {
+                let item = Item::named(item)?;
+                let count = count.parse().ok().filter(|count| *count > 0)?;
+                Some(Self::Growth { item, count })
             }
             [live, workers] => {
                 let live = live.parse().ok().filter(|live| *live > 0)?;
@@ -95,6 +128,7 @@ impl Point {
         match self {
             Self::Memory(kind) => vec![kind.name().to_owned()],
             Self::Cost { live, workers } => vec![live.to_string(), workers.to_string()],
+            Self::Growth { item, count } => vec![item.name().to_owned(), count.to_string()],
         }
     }
 }
@@ -102,6 +136,10 @@ impl Point {
 fn on<W: Way>(point: Point) -> Vec<Figure> {
     match point {
         Point::Cost { live, workers } => W::run(workers, cost::run::<W>(live)),
+        Point::Growth { item, count } => {
+            linux::keep_memory();
+            W::run(1, growth::run::<W>(item, count))
+        }
         Point::Memory(kind) => match kind {
             Kind::Actor => W::run(WORKERS_OF_MEMORY, memory::actor::<W>()),
             Kind::Task => W::run(WORKERS_OF_MEMORY, memory::task::<W>()),

@@ -1,10 +1,13 @@
 //! The tables: medians with minimum and maximum, and the effect of more workers.
 
+pub mod growth;
+mod workers;
+
 use std::collections::HashMap;
 
 use peers::machine::{Median, median};
 
-use crate::figures;
+use crate::figures::{self, Operation};
 use crate::point::{Kind, LIVE, Point, WAYS, WORKERS};
 
 /// All measurements.
@@ -25,12 +28,13 @@ impl Results {
     }
 }
 
-/// Returns the tables for memory, messages and spawns.
+/// Returns the tables for memory, messages, spawns, workers and items.
 pub fn all(results: &Results) -> String {
     let cost = |what| format!("{what}:\n\n{}", cost(results, what));
-    let messages = [figures::MESSAGE, figures::MESSAGE_CPU].map(cost);
-    let spawns = [figures::SPAWN, figures::SPAWN_CPU].map(cost);
-    [&[memory(results)], &messages[..], &spawns]
+    let of = |operation: Operation| [operation.time, operation.processor_time].map(cost);
+    let (messages, spawns) = (of(figures::MESSAGE), of(figures::SPAWN));
+    let last = [workers::all(results), growth::all(results)];
+    [&[memory(results)], &messages[..], &spawns, &last]
         .concat()
         .join("\n")
 }
@@ -115,14 +119,18 @@ mod tests {
         for (workers, values) in [(2, [10.0, 12.0, 11.0]), (8, [33.0, 22.0, 11.0])] {
             let point = Point::Cost { live: 100, workers };
             for value in values {
-                results.add("tokio", point, vec![(figures::SPAWN.to_owned(), value)]);
+                results.add(
+                    "tokio",
+                    point,
+                    vec![(figures::SPAWN.time.to_owned(), value)],
+                );
             }
         }
-        let table = cost(&results, figures::SPAWN);
+        let table = cost(&results, figures::SPAWN.time);
         let row =
             "| 100 | tokio | – | 11.00 (10.00 to 12.00) | – | 22.00 (11.00 to 33.00) | 2.00 |";
         assert_eq!(table.lines().nth(3), Some(row));
         assert_eq!(table.lines().count(), 2 + LIVE.len() * WAYS.len());
-        assert!(!cost(&results, figures::MESSAGE).contains("11.00"));
+        assert!(!cost(&results, figures::MESSAGE.time).contains("11.00"));
     }
 }

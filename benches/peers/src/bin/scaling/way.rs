@@ -14,6 +14,10 @@ pub trait Way: Sized + 'static {
     type Reply: Send + 'static;
     /// The handle of a spawned task.
     type Task: Send + 'static;
+    /// The address of an actor with a bounded mailbox.
+    type Bounded: Send + Sync + 'static;
+    /// The receiver of such an actor.
+    type BoundedInbox: Send + 'static;
 
     /// Runs `driver` as a task on one of `workers` workers and returns its output.
     fn run<T: Send + 'static>(
@@ -43,6 +47,19 @@ pub trait Way: Sized + 'static {
 
     /// Waits until `time` has passed.
     fn sleep(time: Duration) -> impl Future<Output = ()> + Send;
+
+    /// Spawns an actor whose mailbox has room for `capacity` messages, and which has its address.
+    fn bounded<F>(
+        capacity: usize,
+        start: impl FnOnce(Self::BoundedInbox, Self::Bounded) -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static;
+
+    /// Waits for room, and sends.
+    fn send(to: &Self::Bounded, message: u64) -> impl Future<Output = ()> + Send;
+
+    /// Returns the next message of a bounded mailbox.
+    fn recv_bounded(inbox: &mut Self::BoundedInbox) -> impl Future<Output = Option<u64>> + Send;
 }
 
 /// The programs on greenroom.
@@ -53,6 +70,8 @@ impl Way for Greenroom {
     type Inbox<M: Send + 'static> = greenroom::Context<M>;
     type Reply = greenroom::Reply<()>;
     type Task = greenroom::Task<()>;
+    type Bounded = greenroom::Address<u64>;
+    type BoundedInbox = greenroom::Context<u64>;
 
     fn run<T: Send + 'static>(
         workers: usize,
@@ -92,6 +111,27 @@ impl Way for Greenroom {
     fn sleep(time: Duration) -> impl Future<Output = ()> + Send {
         greenroom::time::sleep(time)
     }
+
+    fn bounded<F>(
+        capacity: usize,
+        start: impl FnOnce(Self::BoundedInbox, Self::Bounded) -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let actor = greenroom::actor(|cx: greenroom::Context<u64>| {
+            let own = cx.address();
+            start(cx, own)
+        });
+        actor.capacity(capacity).spawn().detach();
+    }
+
+    async fn send(to: &Self::Bounded, message: u64) {
+        assert!(to.send(message).await.is_ok(), "the actor lives");
+    }
+
+    fn recv_bounded(inbox: &mut Self::BoundedInbox) -> impl Future<Output = Option<u64>> + Send {
+        inbox.recv()
+    }
 }
 
 /// The programs on tokio: a task with an unbounded channel, and a oneshot for a reply.
@@ -102,6 +142,8 @@ impl Way for Tokio {
     type Inbox<M: Send + 'static> = mpsc::UnboundedReceiver<M>;
     type Reply = oneshot::Sender<()>;
     type Task = tokio::task::JoinHandle<()>;
+    type Bounded = mpsc::Sender<u64>;
+    type BoundedInbox = mpsc::Receiver<u64>;
 
     fn run<T: Send + 'static>(
         workers: usize,
@@ -146,5 +188,24 @@ impl Way for Tokio {
 
     fn sleep(time: Duration) -> impl Future<Output = ()> + Send {
         tokio::time::sleep(time)
+    }
+
+    fn bounded<F>(
+        capacity: usize,
+        start: impl FnOnce(Self::BoundedInbox, Self::Bounded) -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (address, inbox) = mpsc::channel(capacity);
+        // Otherwise a turn ends after 128 messages, even in the polls of other futures.
+        tokio::spawn(tokio::task::unconstrained(start(inbox, address)));
+    }
+
+    async fn send(to: &Self::Bounded, message: u64) {
+        assert!(to.send(message).await.is_ok(), "the actor lives");
+    }
+
+    fn recv_bounded(inbox: &mut Self::BoundedInbox) -> impl Future<Output = Option<u64>> + Send {
+        inbox.recv()
     }
 }

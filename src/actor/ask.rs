@@ -187,36 +187,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 Poll::Pending => {}
             }
         }
-        let mut polled = Poll::Pending;
-        if let Some(sending) = send {
-            match Pin::new(sending).poll(cx) {
-                Poll::Ready(Ok(())) => {
-                    *send = None;
-                    polled = answer.poll_now(cx);
-                }
-                Poll::Ready(Err(refused)) => {
-                    let error = lead.closed_error();
-                    contain(|| drop(refused));
-                    polled = Poll::Ready(Err(error));
-                }
-                Poll::Pending => {
-                    // The ask may end as a deadlock before there is room.
-                    polled = answer.poll_listed(Some(KeptWaker::new(cx.waker())));
-                    if polled.is_ready() {
-                        contain(|| *send = None);
-                    }
-                }
-            }
-        }
-        if polled.is_pending()
-            && let Some(deadline) = this.deadline.as_pin_mut()
-        {
-            let over = deadline.get_mut().poll_as(kind, cx);
-            polled = over.map(|()| Err(AskError::TimedOut));
-            if polled.is_ready() {
-                contain(|| *send = None);
-            }
-        }
+        let polled = poll_rest(lead, send, answer, this.deadline, kind, cx);
         if polled.is_pending() {
             answer.process.check();
             return Poll::Pending;
@@ -224,6 +195,48 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         *this.phase = AskPhase::Over;
         polled.map_err(|error| lead.named(error))
     }
+}
+
+/// Polls what an ask may wait for besides its answer: room for the message, and the time-out.
+fn poll_rest<M, T>(
+    lead: Lead<'_, M>,
+    send: &mut Option<SendFuture<'_, M>>,
+    answer: &mut Answer<T>,
+    deadline: Pin<&mut Option<Sleep>>,
+    kind: Kind,
+    cx: &mut Context<'_>,
+) -> Poll<Result<T, AskError>> {
+    let mut polled = Poll::Pending;
+    if let Some(sending) = send {
+        match Pin::new(sending).poll(cx) {
+            Poll::Ready(Ok(())) => {
+                *send = None;
+                polled = answer.poll_now(cx);
+            }
+            Poll::Ready(Err(refused)) => {
+                let error = lead.closed_error();
+                contain(|| drop(refused));
+                polled = Poll::Ready(Err(error));
+            }
+            Poll::Pending => {
+                // The ask may end as a deadlock before there is room.
+                polled = answer.poll_listed(Some(KeptWaker::new(cx.waker())));
+                if polled.is_ready() {
+                    contain(|| *send = None);
+                }
+            }
+        }
+    }
+    if polled.is_pending()
+        && let Some(deadline) = deadline.as_pin_mut()
+    {
+        let over = deadline.get_mut().poll_as(kind, cx);
+        polled = over.map(|()| Err(AskError::TimedOut));
+        if polled.is_ready() {
+            contain(|| *send = None);
+        }
+    }
+    polled
 }
 
 /// Makes the message of a request in flight, its answer, and the identity of the actor.

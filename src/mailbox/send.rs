@@ -23,6 +23,9 @@ use super::traced::note_sender;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
+// A result that has the message, or a waker, is written in parts and read as a whole.
+const _: () = assert!(size_of::<Poll<Result<Wake, Refused>>>() <= size_of::<usize>());
+
 enum Promotion {
     Enough,
     NeedsBlock,

@@ -303,6 +303,8 @@ impl MailboxState {
 
     #[inline]
     pub(super) fn lock(&self) -> Flags {
+        #[cfg(all(test, not(greenroom_loom)))]
+        super::tests::sections::count();
         match self.try_lock() {
             Some(flags) => flags,
             None => self.lock_contended(),

@@ -1,5 +1,7 @@
 //! The message queue against a `VecDeque`, for every class of block; the count of queued messages.
 
+pub(super) mod sections;
+
 use std::collections::VecDeque;
 
 use super::queue::{Batch, MessageQueue, Spare};

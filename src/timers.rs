@@ -23,6 +23,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, Process, mutant};
 use crate::waker::KeptWaker;
 
+pub(crate) use table::Kind;
 use table::{Key, Table};
 pub(crate) use thread::TimerThread;
 
@@ -37,15 +38,6 @@ pub(crate) struct Timers {
     table: Mutex<Table>,
     /// The earliest deadline in nanoseconds since the process's epoch.
     next: AtomicU64,
-}
-
-/// What a deadline means for the detection of deadlocks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Work to come.
-    Event,
-    /// The timeout of a listed ask, which may be ended as a deadlock before.
-    TimeOut,
 }
 
 /// The kinds of deadlines that are left in a table.
@@ -148,8 +140,8 @@ impl Timers {
         let due = std::iter::from_fn(|| table.pop_due(now));
         let due: Vec<_> = due.take(FIRED_AT_ONCE).collect();
         if mutant("fired_stays_in_the_table") {
-            for waker in &due {
-                table.insert(now, Kind::Event, waker.clone());
+            for waker in due.clone() {
+                table.insert(now, Kind::Event, waker);
             }
         }
         self.publish(&table);

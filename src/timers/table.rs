@@ -13,7 +13,6 @@ mod tests;
 
 use slab::Slab;
 
-use super::Kind;
 use crate::instant::Instant;
 use crate::waker::KeptWaker;
 
@@ -26,6 +25,15 @@ pub(super) struct Table {
     last: u64,
     /// No thread fires deadlines any more, so new ones are refused.
     pub(super) closed: bool,
+}
+
+/// What a deadline means for the detection of deadlocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Work to come.
+    Event,
+    /// The timeout of a listed ask, which may be ended as a deadlock before.
+    TimeOut,
 }
 
 /// A deadline. They are ordered by time, and those of one time as they were added.

@@ -96,10 +96,7 @@ impl Item {
 
     /// Returns whether tokio has something like it.
     pub fn is_in_tokio(self) -> bool {
-        matches!(
-            self,
-            Self::Plain | Self::Actor | Self::Task | Self::Timer | Self::Sender
-        )
+        matches!(self, Self::Actor | Self::Task | Self::Timer | Self::Sender)
     }
 }
 

@@ -16,6 +16,7 @@ export CFLAGS=-O0
 format() {
     cargo fmt --check
     cargo fmt --check --manifest-path "$PEERS"
+    cargo fmt --check --manifest-path benches/peers/lines/Cargo.toml
     cargo fmt --check --manifest-path "$COMPARISON"
     cargo fmt --check --manifest-path "$SPEED"
     cargo fmt --check --manifest-path "$SDL"

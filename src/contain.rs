@@ -137,7 +137,7 @@ crate::sync::thread_local! {
     static PUT_OFF: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Drops a result that nobody takes. A result may own the handle of another one, and so on, without
+/// Drops a result that is not taken. A result may own the handle of another one, and so on, without
 /// end.
 pub(crate) fn drop_result<T: 'static>(result: T) {
     if !std::mem::needs_drop::<T>() {

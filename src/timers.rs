@@ -28,7 +28,8 @@ use table::{Key, Table};
 pub(crate) use thread::TimerThread;
 
 const NEVER: u64 = u64::MAX;
-/// The most deadlines that are fired in one critical section.
+/// The most deadlines that are fired in one critical section, so that a thread that arms or cancels
+/// one waits for some microseconds at most.
 const FIRED_AT_ONCE: usize = 64;
 
 pub(crate) struct Timers {

@@ -69,9 +69,9 @@ impl<M> MessageQueue<M> {
     /// a block is needed and `spare` has none.
     #[must_use]
     pub(crate) fn push(&mut self, message: &mut Option<M>, spare: &mut Spare<M>) -> bool {
-        let place = message.as_ref().expect("a push has a message");
+        let original = message.as_ref().expect("a push has a message");
         // SAFETY: the message is forgotten in the next line if the queue has taken it.
-        let pushed = unsafe { self.push_from(place, spare) };
+        let pushed = unsafe { self.push_from(original, spare) };
         if pushed {
             std::mem::forget(message.take());
         }

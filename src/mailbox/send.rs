@@ -79,14 +79,14 @@ impl<M> Mailbox<M> {
     /// Appends the message. Pending if there is no room.
     #[inline(never)]
     fn send_now(&self, message: &mut Option<M>, from: u64) -> Poll<Result<Wake, Refused>> {
-        let place = message.as_ref().expect("a sender has a message");
+        let original = message.as_ref().expect("a sender has a message");
         let note = |flags: Flags, contents: &mut Contents<M>| {
             if flags.has(Flags::TRACED) {
                 contents.note_sender(from);
             }
         };
         // SAFETY: an accepted message is forgotten in the next line.
-        match unsafe { self.accept(place, note) } {
+        match unsafe { self.accept(original, note) } {
             Ok(wake) => {
                 std::mem::forget(message.take());
                 Poll::Ready(Ok(wake))

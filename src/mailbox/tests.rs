@@ -133,6 +133,27 @@ fn len_counts_accepted_messages_until_the_reader_takes_them() {
 }
 
 #[test]
+fn a_bounded_mailbox_returns_large_messages_in_order() {
+    let mailbox = Mailbox::with_capacity(Some(3));
+    let mut batch = Batch::EMPTY;
+    let mut receive = || match mailbox.receive(&mut batch) {
+        Poll::Ready(message) => message.map(|message: [u64; 512]| message[511]),
+        Poll::Pending => Some(0),
+    };
+    for number in 1..=3 {
+        assert!(mailbox.tell([number; 512]).is_ok());
+    }
+    assert!(mailbox.tell([4; 512]).is_err(), "there is no room");
+    assert_eq!(receive(), Some(1));
+    assert!(mailbox.tell([4; 512]).is_ok(), "the read has made room");
+    assert_eq!([receive(), receive(), receive()], [2, 3, 4].map(Some));
+    assert_eq!(receive(), Some(0), "it is empty");
+    assert_eq!(mailbox.len(), 0);
+    let _ = mailbox.close();
+    assert_eq!(receive(), None);
+}
+
+#[test]
 fn len_does_not_count_reserved_places() {
     let mailbox = Mailbox::with_capacity(Some(2));
     assert!(mailbox.reserve().is_ok());

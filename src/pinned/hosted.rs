@@ -97,7 +97,8 @@ impl<T: 'static> Hosted<T> {
         Either::Right(self.call(|value| call(&mut value.borrow_mut())))
     }
 
-    /// Not `async`, which would keep a second place for the closure.
+    /// Calls the function on the thread of the value. Not `async`, which would keep a second place
+    /// for the closure.
     fn call<R, F>(&self, call: F) -> impl Future<Output = Result<R, HostFault>>
     where
         F: FnOnce(&RefCell<T>) -> R + Send + 'static,

@@ -62,7 +62,7 @@ pub(crate) fn may_wait() -> bool {
     !is_pinned && context::stage().is_none()
 }
 
-/// Gives a worker's place away, unless nobody needs it.
+/// Gives a worker's place away, unless no thread needs it.
 fn make_way_of<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {
     let runtime = context.runtime;
     if runtime.is_over() || runtime.is_simulated() {

@@ -59,7 +59,7 @@ impl StreamHandler<u64> for Listener {
         self.add(Item::Streamed(n), context);
     }
 
-    /// The actor does not end with its stream.
+    /// Does nothing, since the actor does not end with its stream.
     fn finished(&mut self, _: &mut Context<Self>) {}
 }
 

@@ -206,20 +206,16 @@ impl<'a, M> At<'a, M> {
     /// Wakes the tasks that a step of the mailbox has to wake.
     #[inline]
     pub(super) fn pass_on(self, wake: Wake) {
-        match wake {
-            Wake::Nobody => {}
+        if wake == Wake::Nobody {
+            return;
+        }
+        if wake != Wake::Foreign {
             // SAFETY: the actor was made scheduled just now; (CELL-2) a reference is held.
-            Wake::Actor => unsafe { (self.header.vtable.schedule)(self.header()) },
-            Wake::Foreign | Wake::Both => self.wake_receiver(wake),
+            unsafe { (self.header.vtable.schedule)(self.header()) };
         }
-    }
-
-    #[cold]
-    fn wake_receiver(self, wake: Wake) {
-        if let Wake::Both = wake {
-            self.pass_on(Wake::Actor);
+        if wake != Wake::Actor {
+            self.mailbox.wake_receiver();
         }
-        self.mailbox.wake_receiver();
     }
 
     // Not inlined: so the argument is in memory, and the mailbox copies it from there.

@@ -100,6 +100,9 @@ impl Flags {
     /// Wakes the reader if it waits, and returns which task to wake. There is a message or a final
     /// state for it to see.
     pub(super) fn arrived(&mut self) -> Wake {
+        if !self.has(Flags::RECEIVING.or(Flags::FOREIGN)) {
+            return Wake::Nobody;
+        }
         let mut wake = Wake::Nobody;
         if self.has(Flags::RECEIVING) {
             self.clear(Flags::RECEIVING);
@@ -200,6 +203,7 @@ pub(crate) enum RunOutcome {
 
 /// The tasks that an operation has woken, for the caller to schedule after it has released the
 /// lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use = "a wake-up that is not passed on is lost"]
 pub(crate) enum Wake {
     Nobody,

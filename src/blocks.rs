@@ -6,7 +6,8 @@
 //! blocks take.
 //!
 //! The cache is bounded. Of each size class a thread has at most two magazines, of 16 KiB together,
-//! and the depot at most eight, of 64 KiB together. All other blocks go back to the allocator.
+//! and the depot at most eight, of 64 KiB together. A magazine of the largest class has one block
+//! instead. All other blocks go back to the allocator.
 //!
 //! # Invariants
 //! - MEMORY-1: a block is owned by exactly one user, magazine or caller at a time.
@@ -42,9 +43,14 @@ const ALIGN: usize = 16;
 /// The step between sizes. With an allocator's overhead of eight bytes, a block takes a multiple of
 /// the step.
 const STEP: usize = 16;
-/// The number of size classes. The largest has blocks of 1032 bytes, as message queues use in a
-/// burst.
-const CLASSES: usize = 65;
+/// The number of size classes in steps. The largest has blocks of 1032 bytes, as message queues use
+/// in a burst.
+const STEPS: usize = 65;
+/// The number of size classes: those in steps, and one of [`HUGE_BYTES`].
+const CLASSES: usize = STEPS + 1;
+/// The bytes of a block in a burst of large messages. An allocator returns memory of this size to the
+/// system soon, and each new page of it costs as much as a copy of several KiB.
+pub(crate) const HUGE_BYTES: usize = 264 * 1024;
 
 /// Whether blocks are cached. A model caches none, so that its allocator finds each lost block. Nor
 /// does a build for tools that detect uses after free.
@@ -52,16 +58,24 @@ const KEEPS: bool = !MODEL && !cfg!(any(miri, greenroom_uncached));
 
 /// Returns the class of the smallest blocks that fit the layout, if there is one.
 const fn class_of(layout: Layout) -> Option<usize> {
-    let class = layout.size().saturating_sub(STEP / 2).div_ceil(STEP);
-    if class < CLASSES && layout.align() <= ALIGN {
-        Some(class)
+    let step = layout.size().saturating_sub(STEP / 2).div_ceil(STEP);
+    if layout.align() > ALIGN {
+        None
+    } else if layout.size() == HUGE_BYTES {
+        Some(STEPS)
+    } else if step < STEPS {
+        Some(step)
     } else {
         None
     }
 }
 
 const fn bytes_of(class: usize) -> usize {
-    class * STEP + STEP / 2
+    if class < STEPS {
+        class * STEP + STEP / 2
+    } else {
+        HUGE_BYTES
+    }
 }
 
 const fn layout_of(class: usize) -> Layout {
@@ -172,11 +186,10 @@ impl Magazine {
 
     /// Returns the number of blocks of a class in a full magazine, which is small for large blocks.
     const fn full(class: usize) -> usize {
-        let count = MAGAZINE_BYTES_MAX / bytes_of(class);
-        if count < Self::LEN_MAX {
-            count
-        } else {
-            Self::LEN_MAX
+        match MAGAZINE_BYTES_MAX / bytes_of(class) {
+            0 => 1,
+            Self::LEN_MAX.. => Self::LEN_MAX,
+            count => count,
         }
     }
 

@@ -32,7 +32,7 @@ use super::own_sources::Sources;
 use super::reader::Reader;
 use super::weak_address::WeakAddress;
 use crate::error::End;
-use crate::mailbox::Flags;
+use crate::mailbox::{Flags, Taken};
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
 use crate::task::run::{self, CurrentRun};
@@ -352,11 +352,28 @@ fn wait_no_more<M>(core: At<'_, M>, reader: &mut Reader<M>) {
 impl<M> Context<M> {
     #[inline]
     fn poll_recv(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        // A large message stays in its block while the steps return. So it is copied once.
+        let polled = match Taken::<M>::IS_LARGE {
+            true => self
+                .poll_in_run(waker, |taken| taken)
+                .map(|polled| polled.map(|taken| taken.map(Taken::read))),
+            false => self.poll_in_run(waker, Taken::read),
+        };
+        polled.unwrap_or_else(|| self.poll_recv_anyhow(waker))
+    }
+
+    /// Polls in the usual case, in which an actor without sources is within a batch of its run.
+    #[inline(always)]
+    fn poll_in_run<T>(
+        &mut self,
+        waker: &Waker,
+        read: impl FnOnce(Taken<M>) -> T,
+    ) -> Option<Poll<Option<T>>> {
         let polled = self.in_run(|core, reader, run| {
             if !run.may_handle() || reader.has_sources() {
                 return None;
             }
-            match reader.receive_alone(&core.mailbox) {
+            match reader.receive_alone(&core.mailbox, read) {
                 Poll::Ready(Some(message)) => {
                     run.spend();
                     done(core, reader);
@@ -374,9 +391,7 @@ impl<M> Context<M> {
                 Poll::Pending | Poll::Ready(None) => None,
             }
         });
-        polled
-            .flatten()
-            .unwrap_or_else(|| self.poll_recv_anyhow(waker))
+        polled.flatten()
     }
 
     /// Polls in every other case: outside the actor's run, with sources, or at the end of a batch.

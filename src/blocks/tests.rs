@@ -30,7 +30,7 @@ fn places(blocks: &BTreeSet<NonNull<()>>) -> BTreeSet<usize> {
 
 #[test]
 fn a_class_is_large_enough_and_not_much_larger() {
-    for bytes in 1..=bytes_of(CLASSES - 1) {
+    for bytes in 1..=bytes_of(STEPS - 1) {
         let class = class_of(layout(bytes)).unwrap();
         assert!(
             (bytes..bytes + STEP).contains(&bytes_of(class)) || class == 0,
@@ -41,7 +41,10 @@ fn a_class_is_large_enough_and_not_much_larger() {
             "{bytes}"
         );
     }
-    assert_eq!(class_of(layout(bytes_of(CLASSES - 1) + 1)), None);
+    assert_eq!(class_of(layout(bytes_of(STEPS - 1) + 1)), None);
+    assert_eq!(class_of(layout(HUGE_BYTES)), Some(STEPS));
+    assert_eq!(class_of(layout(HUGE_BYTES - 1)), None);
+    assert_eq!((bytes_of(STEPS), Magazine::full(STEPS)), (HUGE_BYTES, 1));
     assert_eq!(class_of(Layout::from_size_align(64, 64).unwrap()), None);
 }
 

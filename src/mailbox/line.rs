@@ -58,25 +58,36 @@ impl<M> PlaceInLine<M> {
         self.0.addr().get()
     }
 
-    /// Creates a sender that is not in the line yet. `message` is `None` if it waits for a reserved
-    /// place, which it fills later. `from` is the actor that sends, for a trace.
-    pub(crate) fn new(message: Option<M>, from: u64, waker: KeptWaker) -> Self {
-        let sender = WaitingSender {
-            previous: None,
-            next: None,
-            message,
-            from,
-            waker: Some(waker),
-            state: SenderState::Waiting,
-        };
-        PlaceInLine(NonNull::from(Box::leak(Box::new(sender))))
+    /// Creates a sender that is not in the line yet, and moves the message to it. That is `None` if
+    /// the sender waits for a reserved place, which it fills later. `from` is the actor that sends,
+    /// for a trace.
+    pub(crate) fn new(message: &mut Option<M>, from: u64, waker: KeptWaker) -> Self {
+        let mut memory = Box::<WaitingSender<M>>::new_uninit();
+        let sender = memory.as_mut_ptr();
+        // Field by field: so a large message is copied once, from its place into the box.
+        // SAFETY: the fields are those of the new box. The message is moved: `None` is written over
+        // it without a drop.
+        unsafe {
+            (&raw mut (*sender).previous).write(None);
+            (&raw mut (*sender).next).write(None);
+            (&raw mut (*sender).message).copy_from_nonoverlapping(message, 1);
+            std::ptr::write(message, None);
+            (&raw mut (*sender).from).write(from);
+            (&raw mut (*sender).waker).write(Some(waker));
+            (&raw mut (*sender).state).write(SenderState::Waiting);
+        }
+        // SAFETY: all fields were written.
+        let sender = unsafe { memory.assume_init() };
+        PlaceInLine(NonNull::from(Box::leak(sender)))
     }
 
-    /// Frees the entry and returns its message if the mailbox did not take it.
-    pub(crate) fn free(self) -> Option<M> {
+    /// Frees the entry, and moves its message to `left` if the mailbox did not take it.
+    pub(crate) fn free(self, left: &mut Option<M>) {
         // SAFETY: (LINE-2) the caller has left the line or was removed from it, so it owns the box.
-        let sender = unsafe { Box::from_raw(self.0.as_ptr()) };
-        sender.message
+        let mut sender = unsafe { Box::from_raw(self.0.as_ptr()) };
+        if sender.message.is_some() {
+            *left = sender.message.take();
+        }
     }
 }
 

@@ -13,9 +13,11 @@
 //!   order.
 //! - QUEUE-2: only the last block has room, and no block in the list is empty, except a spare that
 //!   `push` has just added.
+//! - QUEUE-3: a [`Taken`] message is read before the next one is taken. Until then nobody else uses
+//!   its slot, nor its block if the block has left the list.
 #![expect(
     unsafe_code,
-    reason = "messages are stored in raw blocks; see BLOCK-1, BLOCK-2, QUEUE-1 and QUEUE-2"
+    reason = "messages are stored in raw blocks; see BLOCK-1, BLOCK-2, QUEUE-1 to QUEUE-3"
 )]
 
 use std::alloc::Layout;
@@ -23,7 +25,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-use crate::blocks;
+use crate::blocks::{self, HUGE_BYTES};
 use crate::contain::contain;
 use crate::sync::mutant;
 
@@ -110,46 +112,29 @@ impl<M> MessageQueue<M> {
         // caller's promise there is a message.
         unsafe {
             let block = &mut *last.as_ptr();
-            Block::slot(last, block.written).copy_from_nonoverlapping(message, 1);
+            let place = Block::slot(last, block.written);
+            place.as_ptr().copy_from_nonoverlapping(message, 1);
             block.written += 1;
         }
         true
     }
 
     /// Takes the oldest message.
-    pub(crate) fn pop(&mut self) -> Option<M> {
+    pub(crate) fn take_one(&mut self) -> Option<Taken<M>> {
         let last = self.last?;
         // SAFETY: (QUEUE-1) the blocks are the queue's.
         let first = unsafe { last.as_ref() }.next;
         // SAFETY: (QUEUE-1, QUEUE-2) the first block is the queue's and contains a message.
-        let message = Some(unsafe { front(first).read() });
-        // SAFETY: as above; the message was read.
-        if unsafe { advance(first) } {
+        let taken = unsafe { Taken::of(first) };
+        if taken.emptied.is_some() {
             if first == last {
                 self.last = None;
             } else {
                 // SAFETY: (QUEUE-1) the blocks are the queue's.
                 unsafe { (*last.as_ptr()).next = first.as_ref().next };
             }
-            // SAFETY: (BLOCK-1) the block was unlinked above.
-            unsafe { Block::free(first) };
         }
-        message
-    }
-
-    /// Takes the first block, with all of its messages.
-    pub(crate) fn take_first(&mut self) -> Option<Batch<M>> {
-        let last = self.last?;
-        // SAFETY: (QUEUE-1) the blocks are the queue's.
-        let mut first = unsafe { last.as_ref() }.next;
-        if first == last {
-            self.last = None;
-        } else {
-            // SAFETY: (QUEUE-1) both blocks are the queue's; the first one, as its own successor,
-            // becomes the end of a list.
-            unsafe { (*last.as_ptr()).next = std::mem::replace(&mut first.as_mut().next, first) };
-        }
-        Some(Batch { first: Some(first) })
+        Some(taken)
     }
 
     /// Returns the number of messages, which it counts block by block.
@@ -181,8 +166,6 @@ unsafe impl<M: Send> Send for Batch<M> {}
 
 impl<M> Batch<M> {
     pub(crate) const EMPTY: Self = Batch { first: None };
-    /// Whether a block has one message at most, because the messages are large.
-    pub(crate) const HAS_ONE: bool = !Block::<M>::SHARES;
 
     /// Converts the batch into a pointer to its first block, or null if it is empty. The pointer
     /// has at least the alignment of a pointer.
@@ -214,19 +197,22 @@ impl<M> Batch<M> {
     }
 
     /// Takes the oldest message.
-    pub(crate) fn pop(&mut self) -> Option<M> {
+    #[inline]
+    pub(crate) fn take_one(&mut self) -> Option<Taken<M>> {
         let first = self.first?;
         // SAFETY: (QUEUE-1, QUEUE-2) the first block is the batch's and contains a message.
-        let message = Some(unsafe { front(first).read() });
-        // SAFETY: as above; the message was read.
-        if unsafe { advance(first) } {
+        let taken = unsafe { Taken::of(first) };
+        if taken.emptied.is_some() {
             // SAFETY: (QUEUE-1) the block is the batch's.
             let next = unsafe { first.as_ref() }.next;
             self.first = (next != first).then_some(next);
-            // SAFETY: (BLOCK-1) the block was unlinked above.
-            unsafe { Block::free(first) };
         }
-        message
+        Some(taken)
+    }
+
+    /// Takes the oldest message and reads it.
+    pub(crate) fn pop(&mut self) -> Option<M> {
+        self.take_one().map(Taken::read)
     }
 
     /// Calls `f` with each message, oldest first. A panic of `f` leaves the batch as it was.
@@ -237,7 +223,7 @@ impl<M> Batch<M> {
             let front = unsafe { block.as_ref() };
             for index in front.read..front.written {
                 // SAFETY: (QUEUE-2) there is a message at each index from `read` to `written`.
-                f(unsafe { &*Block::slot(block, index) });
+                f(unsafe { Block::slot(block, index).as_ref() });
             }
             next = (front.next != block).then_some(front.next);
         }
@@ -275,6 +261,47 @@ impl<M> Drop for Batch<M> {
     }
 }
 
+/// A message that has left its queue or batch, and is still in its block. So a large one is moved to
+/// its receiver at once, outside the lock.
+#[must_use = "a message that is not read is lost"]
+pub(crate) struct Taken<M> {
+    place: NonNull<M>,
+    /// The block, if the message is its last one.
+    emptied: Option<NonNull<Block<M>>>,
+}
+
+impl<M> Taken<M> {
+    /// Whether a message should not be copied more than once.
+    pub(crate) const IS_LARGE: bool = size_of::<M>() > 256;
+
+    /// Takes the next message of a block. The caller removes an emptied block from its list.
+    ///
+    /// # Safety
+    /// `block` is alive, no other code uses it, and it contains a message.
+    #[inline(always)]
+    unsafe fn of(mut block: NonNull<Block<M>>) -> Self {
+        // SAFETY: (QUEUE-1) there is a message at `read`, by the caller's promise.
+        let place = unsafe { Block::slot(block, block.as_ref().read) };
+        // SAFETY: by the caller's promise.
+        let header = unsafe { block.as_mut() };
+        header.read += 1;
+        let emptied = (header.read == header.written).then_some(block);
+        Taken { place, emptied }
+    }
+
+    /// Moves the message out, and frees its block if it was emptied.
+    #[inline(always)]
+    pub(crate) fn read(self) -> M {
+        // SAFETY: (QUEUE-3) the message is in its place.
+        let message = unsafe { self.place.read() };
+        if let Some(block) = self.emptied {
+            // SAFETY: (BLOCK-1, QUEUE-3) the block has left its list.
+            unsafe { Block::free(block) };
+        }
+        message
+    }
+}
+
 /// Counts the messages from block `first` to block `last`, or to a block that is its own successor.
 ///
 /// # Safety
@@ -290,26 +317,6 @@ unsafe fn count<M>(first: NonNull<Block<M>>, last: NonNull<Block<M>>) -> usize {
         }
         block = here.next;
     }
-}
-
-/// Returns the address of the next message of a block.
-///
-/// # Safety
-/// `block` is alive, no other code uses it, and it contains a message.
-unsafe fn front<M>(block: NonNull<Block<M>>) -> *mut M {
-    // SAFETY: (QUEUE-1) there is a message at `read`, by the caller's promise.
-    unsafe { Block::slot(block, block.as_ref().read) }
-}
-
-/// Steps over the next message of a block, which was read. Returns whether it was the last one.
-///
-/// # Safety
-/// As for [`front`].
-unsafe fn advance<M>(mut block: NonNull<Block<M>>) -> bool {
-    // SAFETY: by the caller's promise.
-    let block = unsafe { block.as_mut() };
-    block.read += 1;
-    block.read == block.written
 }
 
 /// Returns whether the block has room for a message.
@@ -336,15 +343,16 @@ const SMALL_BYTES: usize = 72;
 /// The bytes of the blocks that follow in a burst: dozens of messages share the cost of one block.
 const LARGE_BYTES: usize = 1032;
 
-/// The alignment of shared blocks. Messages that need more get a block each.
+/// The most messages in a block of another size, for messages that do not fit into these.
+const MESSAGES_MAX: usize = 32;
+
+/// The alignment of blocks, unless their messages need more.
 const ALIGN: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Small,
     Large,
-    /// One message, too large or with too large an alignment for the other classes.
-    Single,
 }
 
 /// The header of a block, before its messages.
@@ -363,38 +371,53 @@ struct Block<M> {
 const HEADER_BYTES: usize = size_of::<Block<u64>>().next_multiple_of(ALIGN);
 
 impl<M> Block<M> {
-    const SHARES: bool = align_of::<M>() <= ALIGN && size_of::<M>() <= LARGE_BYTES - HEADER_BYTES;
-    const SINGLE: (Layout, usize) = match Layout::new::<Block<u64>>().extend(Layout::new::<M>()) {
-        Ok((layout, offset)) => (layout.pad_to_align(), offset),
-        Err(_) => panic!("a message is larger than the address space"),
-    };
     /// The offset of the first message.
-    const OFFSET: usize = if Self::SHARES {
-        HEADER_BYTES
-    } else {
-        Self::SINGLE.1
-    };
+    const OFFSET: usize = HEADER_BYTES.next_multiple_of(align_of::<M>());
+    /// The bytes of a block with one message.
+    const ONE: usize = Self::OFFSET + size_of::<M>();
+    /// Whether a large block has the usual size.
+    const FITS: bool = Self::ONE <= LARGE_BYTES;
+    const SMALL: Layout = Self::layout_with(match Self::FITS && align_of::<M>() <= ALIGN {
+        true => SMALL_BYTES,
+        false => Self::ONE,
+    });
+    const LARGE: Layout = Self::layout_with(match Self::capacity_of(HUGE_BYTES) {
+        _ if Self::FITS => LARGE_BYTES,
+        0 => Self::ONE,
+        MESSAGES_MAX.. => Self::OFFSET + MESSAGES_MAX * size_of::<M>(),
+        _ => HUGE_BYTES,
+    });
 
-    const fn capacity_of(bytes: usize) -> u16 {
+    const fn layout_with(bytes: usize) -> Layout {
+        let align = if align_of::<M>() > ALIGN {
+            align_of::<M>()
+        } else {
+            ALIGN
+        };
+        match Layout::from_size_align(bytes, align) {
+            Ok(layout) => layout,
+            Err(_) => panic!("a message is larger than the address space"),
+        }
+    }
+
+    const fn capacity_of(bytes: usize) -> usize {
         let size = if size_of::<M>() == 0 {
             1
         } else {
             size_of::<M>()
         };
-        ((bytes - HEADER_BYTES) / size) as u16
+        bytes.saturating_sub(Self::OFFSET) / size
     }
 
     /// Allocates an empty block; a large one if `burst` is set.
     // Not inlined: most sends need none, and would pay for its registers.
     #[inline(never)]
     fn allocate(burst: bool) -> NonNull<Block<M>> {
-        let (class, capacity) = if !Self::SHARES {
-            (Class::Single, 1)
-        } else if burst || Self::capacity_of(SMALL_BYTES) == 0 {
-            (Class::Large, Self::capacity_of(LARGE_BYTES))
-        } else {
-            (Class::Small, Self::capacity_of(SMALL_BYTES))
+        let class = match burst || Self::capacity_of(Self::SMALL.size()) == 0 {
+            true => Class::Large,
+            false => Class::Small,
         };
+        let capacity = Self::capacity_of(Self::layout(class).size()) as u16;
         let block = blocks::allocate(Self::layout(class)).cast::<Block<M>>();
         let header = Block {
             next: block,
@@ -413,6 +436,8 @@ impl<M> Block<M> {
     ///
     /// # Safety
     /// The caller owns the block (BLOCK-1).
+    // Not inlined: so the drop of a `Spare` is, which is nearly always empty.
+    #[inline(never)]
     unsafe fn free(block: NonNull<Block<M>>) {
         // SAFETY: (BLOCK-1) the caller owns the block, whose header is valid.
         let class = unsafe { block.as_ref() }.class;
@@ -422,9 +447,8 @@ impl<M> Block<M> {
 
     fn layout(class: Class) -> Layout {
         match class {
-            Class::Small => const { layout(SMALL_BYTES) },
-            Class::Large => const { layout(LARGE_BYTES) },
-            Class::Single => Self::SINGLE.0,
+            Class::Small => Self::SMALL,
+            Class::Large => Self::LARGE,
         }
     }
 
@@ -432,21 +456,13 @@ impl<M> Block<M> {
     ///
     /// # Safety
     /// `block` is alive and `index` is below its capacity.
-    unsafe fn slot(block: NonNull<Block<M>>, index: u16) -> *mut M {
+    unsafe fn slot(block: NonNull<Block<M>>, index: u16) -> NonNull<M> {
         // SAFETY: the layout of the class has room for `capacity` messages from `OFFSET` on.
         unsafe {
             block
-                .as_ptr()
                 .byte_add(Self::OFFSET)
                 .cast::<M>()
                 .add(usize::from(index))
         }
-    }
-}
-
-const fn layout(bytes: usize) -> Layout {
-    match Layout::from_size_align(bytes, ALIGN) {
-        Ok(layout) => layout,
-        Err(_) => panic!("a block's size is a multiple of its alignment"),
     }
 }

@@ -7,7 +7,7 @@
 use std::task::{Poll, Waker};
 
 use super::contents::Mailbox;
-use super::queue::{Batch, MessageQueue};
+use super::queue::{Batch, Taken};
 use super::send::wake_foreign;
 use super::state::Flags;
 use crate::sync::mutant;
@@ -15,12 +15,17 @@ use crate::waker::KeptWaker;
 
 impl<M> Mailbox<M> {
     /// Takes the next message from `batch`, which the reader took before, or from the mailbox's
-    /// queue. Returns `Ready(None)` if there is no message, and none will come.
+    /// queue, and calls `read` with it outside the lock. Returns `Ready(None)` if there is no
+    /// message, and none will come.
     ///
     /// Pending: there is no message now, as far as a read without the lock can tell. The check under
     /// the lock is in [`MailboxState::rest`](super::state::MailboxState::rest).
     #[inline(always)]
-    pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Poll<Option<M>> {
+    pub(crate) fn receive<T>(
+        &self,
+        batch: &mut Batch<M>,
+        read: impl FnOnce(Taken<M>) -> T,
+    ) -> Poll<Option<T>> {
         if batch.is_empty() {
             let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::ABANDONED);
             let seen = self.state.peek();
@@ -28,7 +33,7 @@ impl<M> Mailbox<M> {
                 return Poll::Pending;
             }
             if seen.has(Flags::BOUNDED) {
-                return self.receive_one();
+                return self.receive_one(read);
             }
             let ended = self.lock(|flags, contents| {
                 // The old batch is empty, so there is nothing to drop.
@@ -43,29 +48,16 @@ impl<M> Mailbox<M> {
                 };
             }
         }
-        Poll::Ready(batch.pop())
+        Poll::Ready(batch.take_one().map(read))
     }
 
-    /// Takes the next message of a bounded mailbox. A large one is copied outside the lock.
+    /// Takes the next message of a bounded mailbox, and grants its room to the line.
     #[inline(never)]
-    fn receive_one(&self) -> Poll<Option<M>> {
-        match Batch::<M>::HAS_ONE {
-            false => self.take_one(MessageQueue::pop),
-            true => match self.take_one(MessageQueue::take_first) {
-                Poll::Ready(Some(mut block)) => Poll::Ready(block.pop()),
-                Poll::Ready(None) => Poll::Ready(None),
-                Poll::Pending => Poll::Pending,
-            },
-        }
-    }
-
-    /// Takes one message by `take`, and grants its room to the line.
-    #[inline(always)]
-    fn take_one<T>(&self, take: impl FnOnce(&mut MessageQueue<M>) -> Option<T>) -> Poll<Option<T>> {
+    fn receive_one<T>(&self, read: impl FnOnce(Taken<M>) -> T) -> Poll<Option<T>> {
         let mut waited_for = false;
         let taken = self.lock(|flags, contents| {
             waited_for = flags.has(Flags::WAITED_FOR);
-            let Some(taken) = take(&mut contents.queue) else {
+            let Some(taken) = contents.queue.take_one() else {
                 return match flags.reach_the_end() {
                     true => Poll::Ready(None),
                     false => Poll::Pending,
@@ -82,7 +74,11 @@ impl<M> Mailbox<M> {
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
         }
-        taken
+        match taken {
+            Poll::Ready(Some(taken)) => Poll::Ready(Some(read(taken))),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     /// Stores `waker`, to be woken by the next message or by the close. Returns false if there is a

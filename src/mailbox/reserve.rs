@@ -58,7 +58,8 @@ impl<M> Mailbox<M> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>> {
         if place.is_some() {
-            return self.poll_line(place, cx).map(|(state, _)| match state {
+            let polled = self.poll_line(place, &mut None, cx);
+            return polled.map(|state| match state {
                 SenderState::Accepted => Ok(()),
                 _ => Err(Refused::Closed),
             });
@@ -68,19 +69,19 @@ impl<M> Mailbox<M> {
             if reserved != Err(Refused::Full) {
                 return Poll::Ready(reserved);
             }
-            let entry = PlaceInLine::new(None, 0, KeptWaker::new(cx.waker()));
+            let entry = PlaceInLine::new(&mut None, 0, KeptWaker::new(cx.waker()));
             if self.join(&entry) {
                 *place = Some(entry);
                 return Poll::Pending;
             }
-            entry.free();
+            entry.free(&mut None);
         }
     }
 
     /// Leaves the line, and gives up the place if it was granted already.
     pub(crate) fn leave_line(&self, place: PlaceInLine<M>) -> Wake {
-        match self.leave(place) {
-            (SenderState::Accepted, _) => self.give_up_place(),
+        match self.leave(place, &mut None) {
+            SenderState::Accepted => self.give_up_place(),
             _ => Wake::Nobody,
         }
     }

@@ -106,22 +106,19 @@ impl<M> Mailbox<M> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, Refused>> {
         if place.is_some() {
-            return self.poll_line(place, cx).map(|(_, left)| {
-                *message = left;
-                match message {
-                    None => Ok(Wake::Nobody),
-                    Some(_) => Err(Refused::Closed),
-                }
+            return self.poll_line(place, message, cx).map(|_| match message {
+                None => Ok(Wake::Nobody),
+                Some(_) => Err(Refused::Closed),
             });
         }
         loop {
             // The entry is allocated outside the lock; meanwhile a place may be freed.
-            let entry = PlaceInLine::new(message.take(), from, KeptWaker::new(cx.waker()));
+            let entry = PlaceInLine::new(message, from, KeptWaker::new(cx.waker()));
             if self.join(&entry) {
                 *place = Some(entry);
                 return Poll::Pending;
             }
-            *message = entry.free();
+            entry.free(message);
             let sent = self.send_now(message, from);
             if sent.is_ready() {
                 return sent;
@@ -129,30 +126,37 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Polls the state of a waiting sender. Once it is final, also returns the message if the
+    /// Polls the state of a waiting sender. Once it is final, also moves the message to `left` if the
     /// mailbox did not take it.
     pub(super) fn poll_line(
         &self,
         place: &mut Option<PlaceInLine<M>>,
+        left: &mut Option<M>,
         cx: &mut Context<'_>,
-    ) -> Poll<(SenderState, Option<M>)> {
+    ) -> Poll<SenderState> {
         let mut waker = Some(KeptWaker::new(cx.waker()));
         let found = self.lock(|_, contents| match (contents.bound(), place.as_ref()) {
             (Some(bound), Some(place)) => bound.line.look(place, &mut waker),
             _ => SenderState::Refused,
         });
-        match found {
-            SenderState::Waiting => Poll::Pending,
-            settled => Poll::Ready((settled, place.take().and_then(PlaceInLine::free))),
+        if found == SenderState::Waiting {
+            return Poll::Pending;
         }
+        if let Some(place) = place.take() {
+            place.free(left);
+        }
+        Poll::Ready(found)
     }
 
     /// Leaves the line. Returns the message unless the mailbox took it.
     pub(crate) fn give_up(&self, place: PlaceInLine<M>) -> Option<M> {
-        self.leave(place).1
+        let mut left = None;
+        self.leave(place, &mut left);
+        left
     }
 
-    pub(super) fn leave(&self, place: PlaceInLine<M>) -> (SenderState, Option<M>) {
+    /// Leaves the line, and moves the message to `left` unless the mailbox took it.
+    pub(super) fn leave(&self, place: PlaceInLine<M>, left: &mut Option<M>) -> SenderState {
         let state = self.lock(|flags, contents| {
             let Some(bound) = contents.bound() else {
                 return SenderState::Refused;
@@ -163,7 +167,8 @@ impl<M> Mailbox<M> {
             }
             state
         });
-        (state, place.free())
+        place.free(left);
+        state
     }
 
     /// Joins the line if there is no room. Returns false if there is room or the mailbox is closed.

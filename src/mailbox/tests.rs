@@ -4,7 +4,7 @@ pub(super) mod sections;
 
 use std::collections::VecDeque;
 
-use super::queue::{Batch, MessageQueue, Spare};
+use super::queue::{Batch, MessageQueue, Spare, Taken};
 use std::task::Poll;
 
 use super::Mailbox;
@@ -45,9 +45,12 @@ message!(Byte, 1);
 message!(MailboxState, 8);
 message!(AlmostABlock, 48);
 message!(MoreThanSmall, 49);
-message!(AllOfLarge, 1008);
-message!(MoreThanLarge, 1009);
+message!(AllOfLarge, 1016);
+message!(MoreThanLarge, 1017);
+message!(Huge, 9000);
+message!(MoreThanHuge, 300_000);
 message!(Aligned, 64, repr(align(64)));
+message!(VeryAligned, 4096, repr(align(4096)));
 
 fn push<M: Message>(queue: &mut MessageQueue<M>, number: u64) {
     let mut message = Some(M::new(number));
@@ -60,9 +63,10 @@ fn push<M: Message>(queue: &mut MessageQueue<M>, number: u64) {
 /// Pushes and pops in random bursts, and compares the queue with the model after each step.
 fn same_as_a_deque<M: Message>() {
     let mut random = fastrand::Rng::with_seed(42);
+    let bursts = if size_of::<M>() > 1024 { 10 } else { 400 };
     let mut queue = MessageQueue::<M>::EMPTY;
     let mut model = VecDeque::new();
-    for burst in 0..400 {
+    for burst in 0..bursts {
         for number in 0..random.u64(0..200) {
             let number = number + burst;
             push(&mut queue, number);
@@ -70,7 +74,10 @@ fn same_as_a_deque<M: Message>() {
         }
         for _ in 0..random.u64(0..220) {
             assert_eq!(
-                queue.pop().map(|message| message.number()),
+                queue
+                    .take_one()
+                    .map(Taken::read)
+                    .map(|message| message.number()),
                 model.pop_front()
             );
             assert_eq!(queue.is_empty(), model.is_empty());
@@ -78,7 +85,7 @@ fn same_as_a_deque<M: Message>() {
         assert_eq!(queue.len(), model.len());
     }
     assert_eq!(queue.take().clear(), model.len());
-    assert!(queue.pop().is_none());
+    assert!(queue.take_one().map(Taken::read).is_none());
 }
 
 #[test]
@@ -90,7 +97,12 @@ fn messages_of_any_size_and_alignment_come_out_in_order() {
     same_as_a_deque::<MoreThanSmall>();
     same_as_a_deque::<AllOfLarge>();
     same_as_a_deque::<MoreThanLarge>();
+    same_as_a_deque::<Huge>();
     same_as_a_deque::<Aligned>();
+    same_as_a_deque::<VeryAligned>();
+    let with_room = std::thread::Builder::new().stack_size(16 * 1024 * 1024);
+    let test = with_room.spawn(same_as_a_deque::<MoreThanHuge>);
+    test.unwrap().join().unwrap();
 }
 
 #[test]
@@ -101,7 +113,7 @@ fn a_push_without_room_leaves_the_message_where_it_is() {
     assert!(!queue.push(&mut message, &mut none));
     assert_eq!(message, Some(7));
     push_one(&mut queue, 7);
-    assert_eq!(queue.pop(), Some(7));
+    assert_eq!(queue.take_one().map(Taken::read), Some(7));
 }
 
 fn push_one(queue: &mut MessageQueue<u64>, number: u64) {
@@ -120,7 +132,10 @@ fn len_counts_accepted_messages_until_the_reader_takes_them() {
             assert_eq!(mailbox.len(), number as usize);
         }
         let mut batch = Batch::EMPTY;
-        assert!(matches!(mailbox.receive(&mut batch), Poll::Ready(Some(1))));
+        assert!(matches!(
+            mailbox.receive(&mut batch, Taken::read),
+            Poll::Ready(Some(1))
+        ));
         // The reader of an unbounded mailbox takes the whole queue.
         let left = if capacity.is_some() { 99 } else { 0 };
         assert_eq!(mailbox.len(), left);
@@ -136,7 +151,7 @@ fn len_counts_accepted_messages_until_the_reader_takes_them() {
 fn a_bounded_mailbox_returns_large_messages_in_order() {
     let mailbox = Mailbox::with_capacity(Some(3));
     let mut batch = Batch::EMPTY;
-    let mut receive = || match mailbox.receive(&mut batch) {
+    let mut receive = || match mailbox.receive(&mut batch, Taken::read) {
         Poll::Ready(message) => message.map(|message: [u64; 512]| message[511]),
         Poll::Pending => Some(0),
     };

@@ -79,7 +79,9 @@ fn model_06_a_close_loses_no_message_that_was_accepted() {
         });
         let closer = spawn({
             let mailbox = mailbox.clone();
-            move || drop(mailbox.close())
+            move || {
+                let _ = mailbox.close();
+            }
         });
         let reader = spawn({
             let mailbox = mailbox.clone();

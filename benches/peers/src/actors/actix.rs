@@ -371,6 +371,9 @@ struct Call {
     arbiters: Arc<Arbiters>,
     pending: Pending,
     parent: Option<Caller<Addr<Call>>>,
+    /// Kept until the end. Otherwise actix may stop an actor whose last child has just sent its
+    /// result and dropped the address, before the result is handled.
+    itself: Option<Addr<Call>>,
 }
 
 impl Call {
@@ -380,6 +383,7 @@ impl Call {
             arbiters: Arc::clone(arbiters),
             pending: Pending::default(),
             parent: Some(parent),
+            itself: None,
         });
     }
 
@@ -400,9 +404,11 @@ impl Actor for Call {
         if self.n < 2 {
             return self.end(self.n, context);
         }
+        let itself = context.address();
         for n in [self.n - 1, self.n - 2] {
-            Self::begin(n, &self.arbiters, Caller::Actor(context.address()));
+            Self::begin(n, &self.arbiters, Caller::Actor(itself.clone()));
         }
+        self.itself = Some(itself);
     }
 }
 

@@ -271,7 +271,8 @@ pub(crate) struct Taken<M> {
 }
 
 impl<M> Taken<M> {
-    /// Whether a message should not be copied more than once.
+    /// Whether a message should be copied once only: if it has more than 256 bytes. A smaller one is
+    /// moved in a few instructions, and what is kept of it here would take as many.
     pub(crate) const IS_LARGE: bool = size_of::<M>() > 256;
 
     /// Takes the next message of a block. The caller removes an emptied block from its list.
@@ -343,7 +344,8 @@ const SMALL_BYTES: usize = 72;
 /// The bytes of the blocks that follow in a burst: dozens of messages share the cost of one block.
 const LARGE_BYTES: usize = 1032;
 
-/// The most messages in a block of another size, for messages that do not fit into these.
+/// The most messages in a block of another size, for messages that do not fit into these. More would
+/// hardly share its cost better, and a short burst would reserve more that it does not use.
 const MESSAGES_MAX: usize = 32;
 
 /// The alignment of blocks, unless their messages need more.

@@ -3,9 +3,8 @@
 set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml COMPARISON=benches/comparison/Cargo.toml
-readonly SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml HTTP=http/Cargo.toml
-readonly CLUSTER=cluster/Cargo.toml TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml
-readonly SPEED=benches/speed/Cargo.toml
+readonly SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml
+readonly TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml SPEED=benches/speed/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -14,19 +13,11 @@ export CARGO_PROFILE_RELEASE_DEBUG=false
 export CFLAGS=-O0
 
 format() {
-    cargo fmt --check
-    cargo fmt --check --manifest-path "$PEERS"
-    cargo fmt --check --manifest-path benches/peers/lines/Cargo.toml
-    cargo fmt --check --manifest-path "$COMPARISON"
-    cargo fmt --check --manifest-path "$SPEED"
-    cargo fmt --check --manifest-path "$SDL"
-    cargo fmt --check --manifest-path "$WINIT"
-    cargo fmt --check --manifest-path "$HTTP"
-    cargo fmt --check --manifest-path http/bench/Cargo.toml
-    cargo fmt --check --manifest-path "$CLUSTER"
-    cargo fmt --check --manifest-path cluster/bench/Cargo.toml
-    cargo fmt --check --manifest-path "$TOKIO"
-    cargo fmt --check --manifest-path "$MISTAKES"
+    local manifest
+    # With the packages outside the workspace.
+    while read -r manifest; do
+        cargo fmt --check --manifest-path "$manifest" || { echo "$manifest is not formatted"; return 1; }
+    done < <(git ls-files 'Cargo.toml' '*/Cargo.toml')
 }
 
 clippy() {
@@ -56,17 +47,13 @@ clippy_winit() {
 }
 
 clippy_http() {
-    cargo clippy --locked --all-targets --manifest-path "$HTTP" --target-dir target/http \
-        -- -D warnings
-    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --manifest-path "$HTTP" \
-        --target-dir target/http
+    cargo clippy --locked --all-targets -p greenroom-http -- -D warnings
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p greenroom-http
 }
 
 clippy_cluster() {
-    cargo clippy --locked --all-targets --all-features --manifest-path "$CLUSTER" \
-        --target-dir target/cluster -- -D warnings
-    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --all-features \
-        --manifest-path "$CLUSTER" --target-dir target/cluster
+    cargo clippy --locked --all-targets --all-features -p greenroom-cluster -- -D warnings
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --all-features -p greenroom-cluster
 }
 
 clippy_tokio() {
@@ -553,15 +540,14 @@ tokio() {
 
 # The package greenroom-http, over real sockets.
 http() {
-    cargo test --locked --manifest-path "$HTTP" --target-dir target/http
+    cargo test --locked -p greenroom-http
 }
 
 # The crowds of bad clients in full: 10 000 connections in turn, and 1000 at once.
 http_all() {
     ulimit -n "$(ulimit -Hn)"
-    cargo build --locked --manifest-path "$HTTP" --target-dir target/http --examples
-    GREENROOM_MATRIX=all cargo test --locked --manifest-path "$HTTP" --target-dir target/http \
-        --test it crowds
+    cargo build --locked -p greenroom-http --examples
+    GREENROOM_MATRIX=all cargo test --locked -p greenroom-http --test it crowds
 }
 
 # The page of actors in Chromium.
@@ -570,28 +556,26 @@ http_browser() {
         echo 'chromium is not installed'
         return 77
     fi
-    GREENROOM_BROWSER=chromium cargo test --locked --manifest-path "$HTTP" \
-        --target-dir target/http --test it browser
+    GREENROOM_BROWSER=chromium cargo test --locked -p greenroom-http --test it browser
 }
 
 # The comparison with servers on tokio is only built.
 http_bench() {
     cargo clippy --locked --all-targets --manifest-path http/bench/Cargo.toml \
-        --target-dir target/http -- -D warnings
+        --target-dir target/http_bench -- -D warnings
 }
 
 # The package greenroom-cluster: between nodes of a process, and between some processes.
 cluster() {
-    cargo test --locked --all-features --manifest-path "$CLUSTER" --target-dir target/cluster
+    cargo test --locked --all-features -p greenroom-cluster
 }
 
 # Its random histories from 10 000 seeds, and all faults of processes and nets. Some need rights.
 cluster_all() {
     local output
-    GREENROOM_SEEDS=10000 cargo test --locked --release --manifest-path "$CLUSTER" \
-        --target-dir target/cluster --test it model
-    output=$(GREENROOM_FAULTS=all cargo test --locked --manifest-path "$CLUSTER" \
-        --target-dir target/cluster --test processes 2>&1) || { echo "$output"; return 1; }
+    GREENROOM_SEEDS=10000 cargo test --locked --release -p greenroom-cluster --test it model
+    output=$(GREENROOM_FAULTS=all cargo test --locked -p greenroom-cluster --test processes 2>&1) \
+        || { echo "$output"; return 1; }
     echo "$output"
     if grep -q '^SKIPPED' <<<"$output"; then return 77; fi
 }

@@ -46,7 +46,8 @@ build() {
 # that of the working tree: cargo names the programs of two trees alike, and tells by the times of
 # the files alone which one it has.
 build_commit() {
-    local tree=$scratch/tree
+    # Outside of this folder: an older commit is no member of its workspace.
+    local tree=${XDG_CACHE_HOME:-$HOME/.cache}/greenroom/instructions
     rm -rf "$tree"
     git worktree add --quiet --force --detach "$tree" "$1"
     # shellcheck disable=SC2064 # as it is now

@@ -42,6 +42,8 @@
 //! are registered. Everything that a client sends has a [limit](Limits). Requests whose end can be
 //! understood in two ways are refused.
 
+#![forbid(unsafe_code)]
+
 mod client;
 mod counts;
 mod driver;

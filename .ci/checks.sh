@@ -5,6 +5,9 @@ set -eu -o pipefail
 readonly PEERS=benches/peers/Cargo.toml COMPARISON=benches/comparison/Cargo.toml
 readonly SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml
 readonly TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml SPEED=benches/speed/Cargo.toml
+# The tests of behaviour, a program for each subject.
+readonly BEHAVIOUR='--test actors --test supervision --test services --test threads --test runtime
+    --test simulation'
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -107,14 +110,14 @@ tests() {
 
 # Without the examples, of which `code_search` needs Unix.
 tests_anywhere() {
-    cargo test --locked --lib --test it --test large_futures --test memory --test sim_zoo \
+    cargo test --locked --lib $BEHAVIOUR --test large_futures --test memory --test sim_zoo \
         --test stress
 }
 
 # Each scenario in all of its homes, with every seed, and on every number of workers.
 tests_all() {
     cargo build --locked --examples
-    GREENROOM_MATRIX=all cargo test --locked --test it
+    GREENROOM_MATRIX=all cargo test --locked $BEHAVIOUR
 }
 
 # The smaller tests, optimized as users build and not as benches do, which takes twice as long.
@@ -295,7 +298,7 @@ asan_tests() {
     cargo test --locked --target "$host" --target-dir "$dir" "$@"
 }
 
-# The parts of tests/it that run under ThreadSanitizer: those in which threads share something.
+# The behaviour tests that run under ThreadSanitizer: those in which threads share something.
 # Without those that use locks of `std`, other executors, or a limit of threads or cores, and those
 # that take too long.
 readonly TSAN_TESTS='
@@ -320,7 +323,7 @@ tsan() {
     local run=(cargo test --locked --target "$host" --target-dir target/tsan)
     GREENROOM_STRESS_ROUNDS=2000 "${run[@]}" --test stress -- --nocapture
     # shellcheck disable=SC2086 # a word each
-    "${run[@]}" --test it -- --nocapture $TSAN_TESTS
+    "${run[@]}" $BEHAVIOUR -- --nocapture $TSAN_TESTS
     for fault in cell_released_relaxed released_relaxed rested_relaxed oneshot_left_relaxed \
         lock_release; do
         GREENROOM_STRESS_ROUNDS=200 must_find "$fault" 'WARNING: ThreadSanitizer: data race' \

@@ -1,6 +1,6 @@
 //! Large futures and closures: each way to spawn one fits on a stack of the default size.
 //!
-//! Apart from `tests/it`, so that the checks run it in a release build, too. An overflow ends the
+//! Apart from the other tests, so that the checks run it in a release build, too. An overflow ends the
 //! process, so each way has a child process: this binary again.
 #![forbid(unsafe_code)]
 

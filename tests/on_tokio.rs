@@ -1,12 +1,9 @@
 //! Actors on a tokio runtime: `on = &handle`, with the feature `tokio`.
 //!
-//! Apart from `tests/it`, which takes minutes to build once more with the feature.
+//! Apart from the other tests, which take minutes to build once more with the feature.
 
-#[path = "it"]
-mod it {
-    #[allow(unused, reason = "what the other tests need")]
-    pub mod support;
-}
+#[path = "support/support.rs"]
+mod support;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +14,7 @@ use greenroom::{
 };
 use tokio::runtime::{Handle as Place, Runtime as Tokio};
 
-use it::support::{
+use support::{
     Drops, Gate, OpenOnDrop, WATCH, drive, inside, keep_bombs_quiet, poll_once, until, within,
 };
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, Barrier};
 
 use greenroom::{Context, Reply, Runtime, actor, spawn};
 
-#[cfg(target_os = "linux")]
-use super::{asleep, naps};
 use super::{join, on_each_worker, runtime};
 #[cfg(target_os = "linux")]
 use crate::child::threads_named;
+#[cfg(target_os = "linux")]
+use crate::support::naps::{asleep, naps};
 use crate::support::{Gate, Home, Log, WATCH, drive, poll_here, until, within};
 #[cfg(target_os = "linux")]
 use crate::support::{MANY_HAND_OVERS, hand_over};

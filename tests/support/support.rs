@@ -3,9 +3,13 @@
 //! No helper here sleeps for a fixed time. A test that must wait for an event waits at a [`Gate`].
 //! A test that might hang runs under [`within`], which turns a hang into a failure.
 
+#![allow(dead_code, unused_imports, reason = "each test program uses a part")]
+
 mod draws;
 mod home;
 pub mod matrix;
+#[cfg(target_os = "linux")]
+pub mod naps;
 pub mod scenarios;
 pub mod simulated;
 

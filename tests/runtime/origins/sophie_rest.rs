@@ -8,10 +8,10 @@ use std::time::Duration;
 use greenroom::policy::{Polling, Prioritized, Sharing, Stealing};
 use greenroom::{Address, Builder, Context, Handle, Runtime, spawn};
 
-#[cfg(target_os = "linux")]
-use super::asleep;
 use super::{join, on_each_worker, runtime};
 use crate::stats::Plain;
+#[cfg(target_os = "linux")]
+use crate::support::naps::asleep;
 use crate::support::{Gate, WATCH, drive, open_when_pending, within};
 
 fn two_workers(builder: Builder) -> Runtime {

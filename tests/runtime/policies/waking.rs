@@ -102,7 +102,7 @@ pub fn a_deadline_armed_outside_fires_while_all_workers_are_idle(case: &Case) {
         // The workers that had a turn before have gone to sleep.
         #[cfg(target_os = "linux")]
         crate::support::until(|| {
-            crate::origins::naps(&case.threads)
+            crate::support::naps::naps(&case.threads)
                 .values()
                 .all(|&(_, sleeps)| sleeps)
         });

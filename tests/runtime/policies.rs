@@ -23,7 +23,7 @@ use greenroom::policy::{Polling, Prioritized, Sharing, Simulated, Stealing};
 use greenroom::{Builder, Runtime};
 
 #[cfg(target_os = "linux")]
-use crate::origins::{asleep, naps};
+use crate::support::naps::{asleep, naps};
 use crate::support::{Home, WATCH, matrix, simulated, within};
 #[cfg(target_os = "linux")]
 use crate::support::{MANY_HAND_OVERS, hand_over, until};

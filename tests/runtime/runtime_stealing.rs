@@ -182,7 +182,7 @@ fn two_actors_that_talk_do_not_wake_a_worker_for_each_message() {
         }
     }
     let naps = || {
-        let threads = crate::origins::naps("pair-").into_values();
+        let threads = crate::support::naps::naps("pair-").into_values();
         threads.map(|(naps, _)| naps).sum::<u64>()
     };
     within(WATCH, move || {

@@ -1,7 +1,7 @@
 //! Accepting: a full board, the line of producers, and keys.
 
 use super::*;
-use crate::origins::asleep;
+use crate::support::naps::asleep;
 use crate::support::{drive, until};
 
 /// Builds a market with one worker and room for so many jobs.

@@ -455,7 +455,7 @@ fn an_observer_observes_as_before() {
 #[test]
 #[cfg(target_os = "linux")]
 fn an_idle_runtime_is_not_looked_at() {
-    use crate::origins::{asleep, naps};
+    use crate::support::naps::{asleep, naps};
     use crate::support::{MANY_HAND_OVERS, hand_over};
     crate::child::alone("warnings::an_idle_runtime_is_not_looked_at", || {
         let (builder, _) = warning(Duration::from_millis(1));

@@ -101,8 +101,8 @@ fn the_default_phases_are_those_of_caf() {
 #[cfg(target_os = "linux")]
 mod naps {
     use super::*;
-    use crate::origins::naps;
     use crate::policies::sleep_on;
+    use crate::support::naps::naps;
     use crate::support::{MANY_HAND_OVERS, hand_over, until};
 
     fn nap(name: &str) -> (u64, bool) {

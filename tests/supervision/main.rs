@@ -1,0 +1,13 @@
+//! Actors that are restarted or supervised, and state machines.
+
+#[cfg(target_os = "linux")]
+#[path = "../support/child.rs"]
+mod child;
+#[path = "../support/support.rs"]
+mod support;
+
+#[cfg(target_os = "linux")]
+mod ledger;
+mod machine;
+mod restarts;
+mod supervision;

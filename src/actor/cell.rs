@@ -122,7 +122,7 @@ where
 }
 
 /// Creates an actor that never starts: closed, ended, and joined with `NotStarted`. Its function was
-/// dropped.
+/// dropped. It is the cell that `new` creates, so that no other one is compiled for the actor.
 pub(super) fn stillborn<M, H, A, Fut>(executor: H, options: ActorOptions<M>) -> NonNull<Core<M>>
 where
     M: Send + 'static,
@@ -130,9 +130,21 @@ where
     A: 'static,
     Fut: Future + 'static,
 {
+    if const { is_large::<A>() || is_large::<Fut>() } {
+        return stillborn_inline::<_, _, Box<Parts<M, A, Fut>>, Large<A, Fut>>(executor, options);
+    }
+    stillborn_inline::<_, _, A, Fut>(executor, options)
+}
+
+fn stillborn_inline<M, H, A, Fut>(executor: H, options: ActorOptions<M>) -> NonNull<Core<M>>
+where
+    M: Send + 'static,
+    H: ActorExecutor,
+    A: 'static,
+    Fut: Future + 'static,
+{
     let lifecycle = Lifecycle::Ended(Err(Fault::NotStarted));
-    // Without room for a future.
-    let raw = Cell::<M, H, (), Large<A, Fut>, Fut::Output>::put(executor, options, lifecycle);
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
     // SAFETY: (CELL-2) the cell is not shared yet.
     let core: At<'_, M> = unsafe { At::new(raw.cast()) };
     core.mailbox.forget_context();

@@ -10,6 +10,7 @@ use super::address::Address;
 use super::family::Kinship;
 use super::source::{Feed, Source, SourceSet};
 use crate::contain::{Panic, contain};
+use crate::tracer::MessageSource;
 
 /// A child of an actor, as [`Context::children`](crate::Context::children) lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,8 @@ pub struct Child {
 pub(super) struct Children<M> {
     /// By the number of the adoption.
     members: BTreeMap<u64, Member>,
-    results: SourceSet<u64, M>,
+    /// By the number of the adoption, too.
+    results: SourceSet<M>,
     /// The number of the next adoption.
     next: u64,
     /// The number below which all children were stopped.
@@ -75,7 +77,8 @@ impl<M> Children<M> {
             _kinship: kinship,
         };
         self.members.insert(self.next, member);
-        self.results.push(self.next, Source::new(feed, None, None));
+        let from = MessageSource::Child(self.next);
+        self.results.push(from, Source::new(feed, None, None));
         self.next += 1;
     }
 
@@ -97,16 +100,20 @@ impl<M> Children<M> {
     }
 
     /// Returns the message for the result of a child, or the panic of the function that makes it,
-    /// with the number of the child. Returns `None` if there is no child.
+    /// with the child's id. Returns `None` if there is no child.
     pub(super) fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
-    ) -> Poll<Option<(u64, Result<M, Panic>)>> {
+    ) -> Poll<Option<(MessageSource, Result<M, Panic>)>> {
         let polled = self.results.poll(cx);
         polled.map(|result| {
-            let (key, item) = result?;
-            let member = self.members.remove(&key);
-            Some((member.map_or(0, |member| member.child.id), item))
+            let (from, item) = result?;
+            let member = match from {
+                MessageSource::Child(number) => self.members.remove(&number),
+                _ => None,
+            };
+            let id = member.map_or(0, |member| member.child.id);
+            Some((MessageSource::Child(id), item))
         })
     }
 }

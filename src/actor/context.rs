@@ -28,7 +28,6 @@ use super::children::Child;
 use super::core::{At, Held};
 use super::deferred::{await_message, settle_elsewhere};
 use super::lead::Way;
-use super::own_sources::Sources;
 use super::reader::Reader;
 use super::weak_address::WeakAddress;
 use crate::error::End;
@@ -217,7 +216,7 @@ impl<M> Context<M> {
     /// Drops all sources but the results of children. The mailbox is closed.
     fn close_sources(&mut self) {
         // The drop of a source may run any code, but cannot reach this context.
-        if self.parts().1.sources().is_some_and(Sources::close) {
+        if (self.parts().1.sources()).is_some_and(|sources| sources.close()) {
             self.drop_sources();
         }
     }
@@ -231,7 +230,7 @@ impl<M> Context<M> {
     /// Stops the children. The mailbox is closed, and empty or given up.
     fn stop_children_now(&mut self) {
         if let Some(sources) = self.parts().1.sources() {
-            sources.children.stop();
+            sources.stop_children();
         }
     }
 
@@ -240,7 +239,7 @@ impl<M> Context<M> {
         let list = |reader: *mut Reader<M>| {
             // SAFETY: (CONTEXT-1) this is the one context, which is not borrowed mutably.
             let sources = unsafe { &*reader }.sources_seen();
-            sources.map_or_else(Vec::new, |sources| sources.children.list().collect())
+            sources.map_or_else(Vec::new, |sources| sources.list_children())
         };
         // SAFETY: (CELL-2) the reader is in the cell, of which a reference is held.
         unsafe { reader.as_ref() }.with_mut(list)
@@ -423,7 +422,7 @@ impl<M> Context<M> {
             return Poll::Pending;
         }
         let mut message = None;
-        if self.parts().1.sources().is_some_and(Sources::take_turn) {
+        if (self.parts().1.sources()).is_some_and(|sources| sources.take_turn()) {
             message = self.poll_sources(Some(waker));
         }
         loop {

@@ -19,7 +19,7 @@ use super::core::ActorOptions;
 use super::handle::Handle;
 use super::lifecycle::Attempt;
 use super::loan::Loan;
-use super::own_sources::Sources;
+use super::own_sources::SomeSources;
 use super::restart::Bond;
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
@@ -116,7 +116,7 @@ struct Lent<'a, M: Send + 'static> {
     place: &'a mut Context<M>,
     /// `None` once the context was put back.
     loan: Option<Loan<M>>,
-    sources: Option<Sources<M>>,
+    sources: Option<Box<dyn SomeSources<M>>>,
 }
 
 impl<'a, M: Send + 'static> Lent<'a, M> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use super::children::Children;
+use super::children::{Child, Children};
 use super::core::At;
 use super::in_flight::InFlight;
 use super::source::{Source, SourceSet};
@@ -16,9 +16,30 @@ use crate::tracer::MessageSource;
 use crate::waiters::{Ticket, Waiters};
 use crate::waker::KeptWaker;
 
+/// The [`Sources`] of an actor that may have none. The type of an actor that adds none is compiled
+/// without them.
+pub(super) trait SomeSources<M>: Send {
+    /// Returns a message of a source that is ready, or `None` if all sources have ended.
+    ///
+    /// If none is ready, the sources wake `waker`, or the waker of the last poll if that is `None`.
+    fn poll(&mut self, core: At<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>>;
+    /// Drops all sources but the children. Returns whether nothing is left.
+    fn close(&mut self) -> bool;
+    /// Returns whether this `recv` starts with the sources, which every second one does.
+    fn take_turn(&mut self) -> bool;
+    /// Returns the waker of the last poll, or that of the list. Once the list has woken a task it
+    /// has nothing left to drop.
+    fn waker(&self) -> &Waker;
+    /// Drops the waker of a task that waited with another one than the actor's own.
+    fn forget_other(&mut self);
+    fn stop_children(&mut self);
+    fn list_children(&self) -> Vec<Child>;
+    /// Returns the sources themselves, to which others can be added.
+    fn all(&mut self) -> &mut Sources<M>;
+}
+
 pub(super) struct Sources<M> {
-    /// The keys are where the messages come from.
-    set: SourceSet<MessageSource, M>,
+    set: SourceSet<M>,
     pub(super) children: Children<M>,
     /// `None` before the first request.
     in_flight: Option<InFlight<M>>,
@@ -55,8 +76,49 @@ impl<M> Sources<M> {
         self.in_flight.get_or_insert_with(InFlight::new)
     }
 
-    /// Drops all sources but the children. Returns whether nothing is left.
-    pub(super) fn close(&mut self) -> bool {
+    /// Lets the sources wake a task with another waker than the actor's own.
+    #[cold]
+    fn wake_other(&mut self, waker: &Waker) {
+        let (waiters, ticket) = self
+            .other
+            .get_or_insert_with(|| (Arc::new(Waiters::new()), Ticket::default()));
+        let _ = waiters.poll(ticket, &mut TaskContext::from_waker(waker), || false);
+        self.waker = Waker::from(waiters.clone()).into();
+    }
+
+    /// Returns the message of a source, or its panic, and where it comes from.
+    fn poll_next(&mut self) -> Poll<Option<(MessageSource, Result<M, Panic>)>> {
+        let mut cx = TaskContext::from_waker(self.waker.as_waker());
+        self.polls = self.polls.wrapping_add(1);
+        let mut pending = false;
+        for kind in 0..3 {
+            let polled = match self.polls.wrapping_add(kind) % 3 {
+                0 if !self.set.is_empty() => self.set.poll(&mut cx),
+                1 if !self.children.is_empty() => self.children.poll(&mut cx),
+                0 | 1 => Poll::Ready(None),
+                _ => match &mut self.in_flight {
+                    Some(in_flight) => {
+                        (in_flight.poll(&mut cx)).map(|item| Some((MessageSource::Answer, item?)))
+                    }
+                    None => Poll::Ready(None),
+                },
+            };
+            match polled {
+                Poll::Ready(Some(next)) => return Poll::Ready(Some(next)),
+                Poll::Ready(None) => {}
+                Poll::Pending => pending = true,
+            }
+        }
+        if pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(None)
+        }
+    }
+}
+
+impl<M: Send> SomeSources<M> for Sources<M> {
+    fn close(&mut self) -> bool {
         if !self.set.is_empty() {
             self.set = SourceSet::new();
         }
@@ -64,16 +126,12 @@ impl<M> Sources<M> {
         self.children.is_empty()
     }
 
-    /// Returns whether this `recv` starts with the sources, which every second one does.
-    pub(super) fn take_turn(&mut self) -> bool {
+    fn take_turn(&mut self) -> bool {
         self.first = !self.first;
         !self.first
     }
 
-    /// Returns a message of a source that is ready, or `None` if all sources have ended.
-    ///
-    /// If none is ready, the sources wake `waker`, or the waker of the last poll if that is `None`.
-    pub(super) fn poll(&mut self, core: At<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>> {
+    fn poll(&mut self, core: At<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>> {
         if let Some(waker) = waker {
             match core.is_own(waker) {
                 true => {
@@ -99,59 +157,25 @@ impl<M> Sources<M> {
         }
     }
 
-    /// Lets the sources wake a task with another waker than the actor's own.
-    #[cold]
-    fn wake_other(&mut self, waker: &Waker) {
-        let (waiters, ticket) = self
-            .other
-            .get_or_insert_with(|| (Arc::new(Waiters::new()), Ticket::default()));
-        let _ = waiters.poll(ticket, &mut TaskContext::from_waker(waker), || false);
-        self.waker = Waker::from(waiters.clone()).into();
-    }
-
-    /// Returns the waker of the last poll, or that of the list. Once the list has woken a task it
-    /// has nothing left to drop.
-    pub(super) fn waker(&self) -> &Waker {
+    fn waker(&self) -> &Waker {
         self.waker.as_waker()
     }
 
-    /// Drops the waker of a task that waited with another one than the actor's own.
-    pub(super) fn forget_other(&mut self) {
+    fn forget_other(&mut self) {
         if let Some((waiters, ticket)) = &mut self.other {
             waiters.leave(ticket);
         }
     }
 
-    /// Returns the message of a source, or its panic, and where it comes from.
-    fn poll_next(&mut self) -> Poll<Option<(MessageSource, Result<M, Panic>)>> {
-        let mut cx = TaskContext::from_waker(self.waker.as_waker());
-        self.polls = self.polls.wrapping_add(1);
-        let mut pending = false;
-        for kind in 0..3 {
-            let polled = match self.polls.wrapping_add(kind) % 3 {
-                0 if !self.set.is_empty() => self.set.poll(&mut cx),
-                1 if !self.children.is_empty() => self
-                    .children
-                    .poll(&mut cx)
-                    .map(|next| next.map(|(child, item)| (MessageSource::Child(child), item))),
-                0 | 1 => Poll::Ready(None),
-                _ => match &mut self.in_flight {
-                    Some(in_flight) => {
-                        (in_flight.poll(&mut cx)).map(|item| Some((MessageSource::Answer, item?)))
-                    }
-                    None => Poll::Ready(None),
-                },
-            };
-            match polled {
-                Poll::Ready(Some(next)) => return Poll::Ready(Some(next)),
-                Poll::Ready(None) => {}
-                Poll::Pending => pending = true,
-            }
-        }
-        if pending {
-            Poll::Pending
-        } else {
-            Poll::Ready(None)
-        }
+    fn stop_children(&mut self) {
+        self.children.stop();
+    }
+
+    fn list_children(&self) -> Vec<Child> {
+        self.children.list().collect()
+    }
+
+    fn all(&mut self) -> &mut Sources<M> {
+        self
     }
 }

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::task::{Poll, Waker};
 
-use super::own_sources::Sources;
+use super::own_sources::SomeSources;
 use crate::mailbox::{Batch, Mailbox, Taken};
 
 const BOTH: usize = 1;
@@ -25,7 +25,7 @@ pub(super) struct Reader<M> {
 
 struct Both<M> {
     batch: Batch<M>,
-    sources: Sources<M>,
+    sources: Box<dyn SomeSources<M>>,
 }
 
 impl<M> Reader<M> {
@@ -125,15 +125,15 @@ impl<M> Reader<M> {
         self.word.addr() & BOTH != 0
     }
 
-    pub(super) fn sources(&mut self) -> Option<&mut Sources<M>> {
-        self.both().map(|both| &mut both.sources)
+    pub(super) fn sources(&mut self) -> Option<&mut (dyn SomeSources<M> + 'static)> {
+        self.both().map(|both| &mut *both.sources)
     }
 
     /// Returns the sources, for a look.
-    pub(super) fn sources_seen(&self) -> Option<&Sources<M>> {
+    pub(super) fn sources_seen(&self) -> Option<&(dyn SomeSources<M> + 'static)> {
         // SAFETY: (READER-1) the box of both, borrowed as long as `self`.
         self.has_sources()
-            .then(|| unsafe { &(*self.pointer().cast::<Both<M>>()).sources })
+            .then(|| unsafe { &*(*self.pointer().cast::<Both<M>>()).sources })
     }
 
     /// Lets the sources drop the waker of a task that waited with another one than the actor's own.
@@ -145,17 +145,17 @@ impl<M> Reader<M> {
 
     /// Returns the waker with which the sources were polled, or this one without sources.
     pub(super) fn waker_or<'a>(&'a self, waker: &'a Waker) -> &'a Waker {
-        self.sources_seen().map_or(waker, Sources::waker)
+        self.sources_seen().map_or(waker, |sources| sources.waker())
     }
 
     /// Adds the sources to a reader that has none.
-    pub(super) fn put_sources(&mut self, sources: Sources<M>) {
+    pub(super) fn put_sources(&mut self, sources: Box<dyn SomeSources<M>>) {
         let batch = ManuallyDrop::into_inner(self.own_batch());
         let both = Box::new(Both { batch, sources });
         self.point_to(Box::into_raw(both).cast(), BOTH);
     }
 
-    pub(super) fn take_sources(&mut self) -> Option<Sources<M>> {
+    pub(super) fn take_sources(&mut self) -> Option<Box<dyn SomeSources<M>>> {
         if !self.has_sources() {
             return None;
         }

@@ -37,7 +37,7 @@ use crate::tracer::MessageSource;
 /// It is a [`SourceGuard`] of a source that is in the background from the beginning.
 pub type WatchGuard = SourceGuard;
 
-impl<M> Context<M> {
+impl<M: Send + 'static> Context<M> {
     fn add(
         &mut self,
         from: MessageSource,
@@ -71,9 +71,9 @@ impl<M> Context<M> {
     fn sources_made(&mut self) -> &mut Sources<M> {
         let (_, reader) = self.parts();
         if !reader.has_sources() {
-            reader.put_sources(Sources::new());
+            reader.put_sources(Box::new(Sources::new()));
         }
-        reader.sources().expect("they were put there")
+        reader.sources().expect("they were put there").all()
     }
 }
 
@@ -305,7 +305,7 @@ impl<M: Send + 'static> Context<M> {
     {
         self.sources_made();
         let (core, reader) = self.parts();
-        let in_flight = reader.sources().expect("they were made").in_flight();
+        let in_flight = reader.sources().expect("they were made").all().in_flight();
         in_flight.keep_open(|| Address::own(core));
         in_flight.launch(parts)
     }

@@ -118,7 +118,7 @@ impl<M: Send + 'static> Context<M> {
     /// Children that are adopted later are not stopped.
     pub fn stop_children(&mut self) {
         if let Some(sources) = self.parts().1.sources() {
-            sources.children.stop();
+            sources.stop_children();
         }
     }
 }

@@ -19,6 +19,7 @@
 )]
 
 mod end;
+mod front;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 #[cfg(all(test, not(greenroom_loom)))]
@@ -31,25 +32,25 @@ use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Poll;
 
+use front::Front;
+
 use super::context::Context;
 use super::core::{ActorOptions, At, Core, Held};
 use super::lifecycle::{Large, Lifecycle};
 use super::reader::Reader;
-use super::traced;
 use crate::blocks;
-use crate::error::{End, Fault, FaultyPart, UnhandledFault};
+use crate::error::{End, Fault};
 use crate::instant::Instant;
-use crate::mailbox::{Batch, RunOutcome, Termination, Wake};
+use crate::mailbox::{Batch, RunOutcome, Termination};
 use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentRun};
-use crate::task::{ActorExecutor, Deed, Delivery, Header, Runnable, VTable, as_run, is_large};
+use crate::task::{ActorExecutor, Header, Runnable, VTable, as_run, is_large};
 
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
-    core: Core<M>,
-    executor: H,
+    front: Front<M, H>,
     lifecycle: UnsafeCell<Lifecycle<Parts<M, A, Fut>, Fut, T>>,
     /// Used by the context alone.
     reader: UnsafeCell<Reader<M>>,
@@ -102,14 +103,15 @@ where
     let cell = unsafe { raw.as_ref() };
     // SAFETY: (CELL-2) this function owns the cell until it is scheduled.
     let header = unsafe { Core::<M>::header_of(raw.cast()) };
-    if !cell.executor.enter(header) {
+    if !cell.front.executor.enter(header) {
         // SAFETY: the cell was created just now and is not shared.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
     }
-    if cell.core.header.is_marked() {
-        cell.executor
-            .spawned(|| cell.core.info(), Location::caller());
-        if cell.core.header.is_traced() {
+    if cell.front.core.header.is_marked() {
+        cell.front
+            .executor
+            .spawned(|| cell.front.core.info(), Location::caller());
+        if cell.front.core.header.is_traced() {
             // SAFETY: (CELL-2) the references of the caller.
             unsafe { At::<M>::new(raw.cast()) }.created();
         }
@@ -117,7 +119,7 @@ where
     // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
     // The caller's references keep the cell allocated, however soon it ends.
-    cell.executor.schedule(runnable, false);
+    cell.front.executor.schedule(runnable, false);
     Ok(raw.cast())
 }
 
@@ -169,12 +171,12 @@ where
         lifecycle: Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output>,
     ) -> NonNull<Self> {
         let core = Core::new(Self::VTABLE, executor.marks(), options);
+        let front = Front { core, executor };
         let cell = blocks::room::<Self>();
         let place = cell.as_ptr();
         // SAFETY: memory for a cell; every field is written.
         unsafe {
-            (&raw mut (*place).core).write(core);
-            (&raw mut (*place).executor).write(executor);
+            (&raw mut (*place).front).write(front);
             (&raw mut (*place).lifecycle).write(UnsafeCell::new(lifecycle));
             (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
         }
@@ -184,50 +186,27 @@ where
     const VTABLE: &'static VTable = &VTable {
         run: Self::run,
         discard: Self::discard,
-        schedule: Self::schedule,
-        wake: Self::wake,
-        // SAFETY: (CELL-1) and the caller's reference.
-        stop: |cell| unsafe { Self::at(cell) }.close(),
-        // SAFETY: (CELL-1) and the caller's reference.
-        cancel: |cell| unsafe { Self::at(cell) }.terminate(Termination::Cancelled),
-        // SAFETY: (CELL-1) and the caller's reference.
-        refuse: |cell| unsafe { Self::at(cell) }.refuse(),
         release: Self::release,
         take_result: Self::take_result,
         drop_result: Self::drop_result,
         // SAFETY: (CELL-1) and the caller's reference.
-        info: |cell| unsafe { Self::at(cell) }.info(),
-        // SAFETY: (CELL-1) and the caller's reference.
-        undelivered: |cell, messages| unsafe {
-            Self::of(cell).as_ref().executor.undelivered(messages);
-        },
-        report: Self::report,
-        // SAFETY: (CELL-1) and the caller's reference.
-        restarted: |cell, incarnation, fault| unsafe {
-            let cell = Self::of(cell).as_ref();
-            cell.executor
-                .restarted(&cell.core.info(), incarnation, fault);
-        },
-        // SAFETY: (CELL-1) and the caller's reference.
-        trace: |cell, event| unsafe {
-            let cell = Self::of(cell).as_ref();
-            cell.executor.trace(cell.core.info(), event);
-        },
-        // SAFETY: (CELL-1) and the caller's reference.
         subject: |cell| unsafe { Self::at(cell) }.subject_of(type_name::<Fut>(), type_name::<A>()),
         // SAFETY: (CELL-1) and the caller's reference.
-        tracer: |cell, f| unsafe {
-            if let Some(tracer) = Self::of(cell).as_ref().executor.tracer() {
-                f(tracer);
-            }
-        },
-        delivery: Self::delivery,
-        // SAFETY: (CELL-1) and the caller's reference.
-        look: |cell| unsafe { Self::at(cell) }.look(),
-        // SAFETY: (CELL-1) and the caller's reference.
-        process: |cell| unsafe { Self::of(cell).as_ref() }.executor.process(),
-        // SAFETY: (CELL-1) and the caller's reference.
         reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
+        schedule: Front::<M, H>::schedule,
+        wake: Front::<M, H>::wake,
+        stop: Front::<M, H>::stop,
+        cancel: Front::<M, H>::cancel,
+        refuse: Front::<M, H>::refuse,
+        info: Front::<M, H>::info,
+        undelivered: Front::<M, H>::undelivered,
+        report: Front::<M, H>::report,
+        restarted: Front::<M, H>::restarted,
+        trace: Front::<M, H>::trace,
+        tracer: Front::<M, H>::tracer,
+        delivery: Front::<M, H>::delivery,
+        look: Front::<M, H>::look,
+        process: Front::<M, H>::process,
     };
 
     /// Returns the cell with this header.
@@ -255,8 +234,7 @@ where
     /// Takes apart a cell that was never shared.
     fn take_apart(self) -> (H, A, ActorOptions<M>) {
         let Cell {
-            core,
-            executor,
+            front: Front { core, executor },
             lifecycle,
             ..
         } = self;
@@ -285,18 +263,18 @@ where
                 unsafe {
                     (*life).poll(
                         |(actor, begin)| begin(actor, Context::new(Held::from(core))),
-                        || cell.completed(),
+                        || cell.front.completed(),
                         &mut cx,
                     )
                 }
             })
         };
-        let (reader, mut batch) = (cell.reader_pointer(), cell.executor.batch());
+        let (reader, mut batch) = (cell.reader_pointer(), cell.front.executor.batch());
         // SAFETY: (CELL-3) this is the run.
         let quota = cell.lifecycle.with_mut(|life| unsafe { (*life).quota() });
         let (mut more, mut begun) = (0, Instant::ZERO);
         if quota.is_known() {
-            (batch, more, begun) = cell.pace(quota, batch);
+            (batch, more, begun) = front::pace(quota, batch);
         }
         // Tracing reports every message, so a traced run takes the slow path for each.
         let terminations = (!core.header.is_traced()).then_some(terminations);
@@ -309,7 +287,11 @@ where
             unsafe { cell.learn(quota, batch, begun) };
         }
         if notes & run::LOST != 0 {
-            cell.settle_kept(header, &polled);
+            let fault = match &polled {
+                Poll::Ready(result) => result.as_ref().err(),
+                Poll::Pending => None,
+            };
+            cell.front.settle_kept(header, fault);
         }
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
@@ -320,8 +302,9 @@ where
                 RunOutcome::Again => {
                     // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the
                     // cell before `schedule` returns.
-                    let executor =
-                        ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.executor) });
+                    let executor = ManuallyDrop::new(unsafe {
+                        std::ptr::read(&raw const cell.front.executor)
+                    });
                     // SAFETY: (RUNNABLE-1) the cell was made scheduled again; (RUNNABLE-3, CELL-4)
                     // it has not ended.
                     executor.schedule(unsafe { Runnable::from_cell(header) }, true);
@@ -339,19 +322,6 @@ where
         }
     }
 
-    /// Returns how many messages this turn may handle, how many more if nothing else waits, and
-    /// when it began, if it is timed.
-    #[cold]
-    #[inline(never)]
-    fn pace(&self, quota: Quota, batch: u32) -> (u32, u32, Instant) {
-        let begun = if quota.is_timed() {
-            Instant::now()
-        } else {
-            Instant::ZERO
-        };
-        (batch.min(quota.messages()), quota.more(), begun)
-    }
-
     /// Sets the quota of the next turn, after a turn that used up its batch.
     ///
     /// # Safety
@@ -359,7 +329,7 @@ where
     #[cold]
     #[inline(never)]
     unsafe fn learn(&self, quota: Quota, batch: u32, begun: Instant) {
-        if self.executor.is_batch_chosen() {
+        if self.front.executor.is_batch_chosen() {
             return;
         }
         let next = if quota.is_timed() {
@@ -377,8 +347,9 @@ where
     unsafe fn discard(header: NonNull<Header>) {
         // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let cell = unsafe { Self::of(header).as_ref() };
-        let executor = cell.executor.clone();
+        let executor = cell.front.executor.clone();
         let termination = cell
+            .front
             .core
             .mailbox
             .state
@@ -387,68 +358,6 @@ where
         // SAFETY: (CELL-3) this replaces a run.
         unsafe { Self::end(header, Err(cell.fault(termination))) };
         executor.discarded();
-    }
-
-    /// Wakes the actor. During its own run this only sets a note.
-    ///
-    /// # Safety
-    /// As [`VTable::wake`].
-    unsafe fn wake(header: NonNull<Header>) {
-        if run::note(as_run(header), run::WOKEN) {
-            return;
-        }
-        // SAFETY: (CELL-1) and the caller's reference.
-        if let Wake::Actor = unsafe { Self::at(header) }.mailbox.state.wake() {
-            // SAFETY: (CELL-2) the caller's reference; the cell was made scheduled just now.
-            unsafe { Self::schedule(header) };
-        }
-    }
-
-    /// # Safety
-    /// As [`VTable::schedule`].
-    unsafe fn schedule(header: NonNull<Header>) {
-        // SAFETY: (CELL-2) the caller's reference; (RUNNABLE-1) the caller made the cell scheduled.
-        unsafe {
-            let cell = Self::of(header).as_ref();
-            cell.executor.schedule(Runnable::from_cell(header), false);
-        }
-    }
-
-    /// # Safety
-    /// As [`VTable::delivery`].
-    unsafe fn delivery(header: NonNull<Header>, deed: Deed) -> Delivery {
-        // SAFETY: (CELL-1) and the caller's reference.
-        let to = Held::from(unsafe { Self::at(header) });
-        match deed {
-            Deed::Message(message) => {
-                // SAFETY: the caller has given the message away.
-                let message = unsafe { message.cast::<M>().read() };
-                let from = to.mailbox.is_traced().then(traced::sender);
-                Box::new(move || to.arrive(message, from))
-            }
-            Deed::Close => Box::new(move || to.at().close()),
-            // SAFETY: the caller has given the address away.
-            Deed::Leave => Box::new(move || unsafe { to.at().remove_sender_now() }),
-        }
-    }
-
-    /// # Safety
-    /// As [`VTable::report`].
-    unsafe fn report(header: NonNull<Header>, fault: &Fault, part: FaultyPart) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::of(header).as_ref() }.report_to_executor(fault, part);
-    }
-
-    /// Reports a fault that no join receives to the executor.
-    fn report_to_executor(&self, fault: &Fault, part: FaultyPart) {
-        let (name, id) = (self.core.name(), Some(self.core.header.id()));
-        self.executor.report(&UnhandledFault {
-            name,
-            id,
-            fault,
-            is_source: part == FaultyPart::Source,
-            is_on_undelivered: part == FaultyPart::OnUndelivered,
-        });
     }
 
     /// # Safety

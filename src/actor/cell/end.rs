@@ -10,15 +10,14 @@
 
 use std::future::Future;
 use std::ptr::NonNull;
-use std::task::Poll;
 
 use super::Cell;
 use crate::actor::core::At;
 use crate::actor::lifecycle::Lifecycle;
 use crate::contain::{Panic, contain, drop_result};
-use crate::error::{AskCause, AskDetail, End, Fault, FaultyPart};
+use crate::error::{End, Fault, FaultyPart};
 use crate::mailbox::{Batch, Flags, Termination};
-use crate::task::{ActorExecutor, Header, as_run, loss};
+use crate::task::{ActorExecutor, Header, loss};
 
 impl<M, H, A, Fut> Cell<M, H, A, Fut, Fut::Output>
 where
@@ -33,19 +32,7 @@ where
         let begun = self
             .lifecycle
             .with_mut(|life| unsafe { (*life).has_begun() });
-        match termination {
-            _ if !begun && self.executor.is_closing() => Fault::NotStarted,
-            Termination::Killed => Fault::Killed,
-            Termination::Cancelled if begun => Fault::Cancelled,
-            Termination::Cancelled => Fault::NotStarted,
-        }
-    }
-
-    /// Notifies the observer of the end, before the future is dropped.
-    pub(super) fn completed(&self) {
-        if self.executor.is_observed() {
-            self.executor.completed(&self.core.info());
-        }
+        self.front.fault(termination, begun)
     }
 
     /// Ends the actor: drops its state on this thread, and keeps or reports its result.
@@ -56,7 +43,7 @@ where
     pub(super) unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
         // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
-        let executor = &cell.executor;
+        let executor = &cell.front.executor;
         let end = End::of(&result);
         // SAFETY: (CELL-3) called by the run.
         unsafe { cell.clear(core, &result) };
@@ -98,7 +85,7 @@ where
     #[inline]
     pub(super) unsafe fn clear(&self, core: At<'_, M>, result: &Result<Fut::Output, Fault>) {
         let Err(fault) = result else {
-            self.completed();
+            self.front.completed();
             // SAFETY: guaranteed by the caller.
             return self.lifecycle.with_mut(|life| unsafe { (*life).clear() });
         };
@@ -117,9 +104,9 @@ where
             // While it unwound, the state was dropped and the executor was notified.
             Fault::Panicked(panic) => return core.mailbox.set_panic(text_of(panic)),
             Fault::Killed => {}
-            Fault::Cancelled | Fault::NotStarted => self.executor.cancelled(),
+            Fault::Cancelled | Fault::NotStarted => self.front.executor.cancelled(),
         }
-        self.completed();
+        self.front.completed();
         let end = End::of_fault(fault);
         // SAFETY: guaranteed by the caller.
         let life = |life: *mut Lifecycle<_, _, _>| unsafe { &mut *life };
@@ -128,19 +115,6 @@ where
         }
         let clear = || self.lifecycle.with_mut(|it| life(it).clear());
         loss::during(|| core.detail(end), clear);
-    }
-
-    /// Settles the replies that were lost while the turn unwound.
-    #[cold]
-    pub(super) fn settle_kept<R>(&self, header: NonNull<Header>, polled: &Poll<Result<R, Fault>>) {
-        let detail = match polled {
-            Poll::Ready(Err(Fault::Panicked(panic))) => {
-                let cause = AskCause::Panicked(text_of(panic));
-                Some(AskDetail::new(Some(self.core.info()), cause))
-            }
-            _ => None,
-        };
-        loss::settle_kept(as_run(header), detail);
     }
 
     /// # Safety
@@ -165,7 +139,7 @@ where
             .lifecycle
             .with_mut(|life| unsafe { (*life).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
-            cell.report_to_executor(fault, FaultyPart::Future);
+            cell.front.report_to_executor(fault, FaultyPart::Future);
         }
         match result {
             Some(Ok(value)) => drop_result(value),
@@ -175,6 +149,6 @@ where
 }
 
 /// Returns the text of a panic, which is empty if the panic has none.
-fn text_of(panic: &Panic) -> String {
+pub(super) fn text_of(panic: &Panic) -> String {
     panic.text().unwrap_or_default().to_owned()
 }

@@ -6,6 +6,7 @@
     unsafe_code,
     reason = "limits, signals and affinity are set through libc"
 )]
+#![allow(dead_code, reason = "no test program uses all of it")]
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The front of a cell: the core and the executor, which lie at the same place whatever the future is.
+//! The front of a cell: its core and its executor, at the same place whatever the future is.
 //!
 //! What needs no more is compiled once for the actors of one message type on one kind of executor,
 //! and not for each future.
@@ -187,7 +187,8 @@ where
     pub(super) fn settle_kept(&self, header: NonNull<Header>, fault: Option<&Fault>) {
         let detail = match fault {
             Some(Fault::Panicked(panic)) => {
-                let cause = AskCause::Panicked(super::end::text_of(panic));
+                let text = panic.text().unwrap_or_default().to_owned();
+                let cause = AskCause::Panicked(text);
                 Some(AskDetail::new(Some(self.core.info()), cause))
             }
             _ => None,

@@ -9,6 +9,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
+use crate::stderr::print_line;
 use crate::sync::Mutex;
 
 /// Calls user code and contains its panic, which the panic hook has reported.
@@ -100,14 +101,10 @@ pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
 }
 
 fn tell_of_refused(depth: u32) {
-    // Not `eprintln!`, which panics if stderr is closed.
-    let _ = std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!(
-            "greenroom: a shutdown refused futures nested {depth} deep in each other's drops; \
-             the last one is leaked\n"
-        ),
-    );
+    print_line(format_args!(
+        "a shutdown refused futures nested {depth} deep in each other's drops; the last one is \
+         leaked"
+    ));
 }
 
 fn set_refused_depth(depth: u32) {

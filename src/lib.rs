@@ -123,6 +123,7 @@ mod error;
 mod info;
 mod instant;
 mod lock;
+mod stderr;
 mod sync;
 mod tracer;
 

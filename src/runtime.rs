@@ -64,7 +64,7 @@ pub(crate) use listing::{list_ask, list_join, list_wait, unlist_join};
 pub(crate) use live_cells::LiveCells;
 pub(crate) use nested::may_wait;
 pub use observer::Observer;
-pub(crate) use options::{print_fault, print_line};
+pub(crate) use options::print_fault;
 pub use quiescence::KeepAlive;
 pub use run::{run, spawn, yield_now};
 pub use shutdown_report::ShutdownReport;

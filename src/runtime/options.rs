@@ -9,6 +9,7 @@ use super::driver::Driver;
 use super::observer::Observer;
 use super::warning::Warning;
 use crate::error::UnhandledFault;
+use crate::stderr::print_line;
 use crate::sync::Process;
 use crate::tracer::Tracer;
 
@@ -55,10 +56,4 @@ pub(crate) fn print_fault(unhandled: &UnhandledFault<'_>) {
         _ => "",
     };
     print_line(format_args!("{unhandled}{end}"));
-}
-
-/// Prints a line of the crate to stderr.
-pub(crate) fn print_line(line: std::fmt::Arguments<'_>) {
-    // Not `eprintln!`, which panics if stderr is closed.
-    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("greenroom: {line}\n"));
 }

@@ -7,8 +7,8 @@ use std::task::Poll;
 use super::context;
 use super::handle::Runtime;
 use super::inner::Inner;
-use super::options::print_line;
 use crate::contain::drop_refused;
+use crate::stderr::print_line;
 use crate::task::{Task, cancelled, is_large, spawn as spawn_on};
 use crate::tracer::Lines;
 

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use super::options::{OnWarning, Options, print_line};
+use super::options::{OnWarning, Options};
 use super::warning::{Continues, Warning, WorkerPanic};
 use crate::contain::{Panic, contain};
+use crate::stderr::print_line;
 use crate::sync::Process;
 use crate::tracer::{self, EventKind, Level, Subject, Tracer};
 

@@ -16,6 +16,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use super::OnceLock;
+use crate::stderr::print_line_at_once;
 
 /// The panic text for the use of something whose threads are in another process.
 pub(crate) const LEFT_BEHIND: &str = "the runtime belongs to the parent process, since `fork` does \
@@ -97,12 +98,11 @@ fn left_behind() -> ! {
 #[cold]
 #[inline(never)]
 fn end() -> ! {
-    // Not `eprintln!`, which panics if stderr is closed.
-    let _ = std::io::Write::write_all(
-        &mut std::io::stderr(),
-        b"greenroom: a process forked inside a task reached the end of the task's turn, but its \
-        runtime belongs to the parent process: call `exec` or `_exit` before that\n",
-    );
+    // No capture: a thread of the parent may have held its lock.
+    print_line_at_once(format_args!(
+        "a process forked inside a task reached the end of the task's turn, but its runtime \
+         belongs to the parent process: call `exec` or `_exit` before that"
+    ));
     std::process::abort()
 }
 

@@ -34,6 +34,8 @@ mod shutdown_load;
 mod shutdown_report;
 mod shutdown_within;
 mod stats;
+#[cfg(target_os = "linux")]
+mod stderr;
 mod task_wakers;
 mod thread_locals;
 mod waker_panics;

@@ -51,13 +51,21 @@ pub fn is_one() -> bool {
     std::env::var_os(ALONE).is_some()
 }
 
-/// Returns a command that runs only `test` in this test binary. A SIGINT ends the child even if
-/// this process ignores SIGINT, as a shell's background job does.
+/// Returns a command that runs only `test` in this test binary, and shows what it prints. A SIGINT
+/// ends the child even if this process ignores SIGINT, as a shell's background job does.
 pub fn command(test: &str) -> Command {
+    let mut command = captured(test);
+    command.arg("--nocapture");
+    command
+}
+
+/// Returns the same command, but the test harness captures what the test prints.
+pub fn captured(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(ALONE, test);
+        .args(["--exact", test, "--test-threads=1"])
+        .env(ALONE, test)
+        .env_remove("RUST_TEST_NOCAPTURE");
     // SAFETY: between fork and exec it calls only async-signal-safe functions.
     unsafe { command.pre_exec(|| set_interrupt(libc::SIG_DFL)) };
     command

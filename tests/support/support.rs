@@ -3,7 +3,12 @@
 //! No helper here sleeps for a fixed time. A test that must wait for an event waits at a [`Gate`].
 //! A test that might hang runs under [`within`], which turns a hang into a failure.
 
-#![allow(dead_code, unused_imports, unused_macros, reason = "each test program uses a part")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "each test program uses a part"
+)]
 
 mod draws;
 mod home;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::simulation::Simulation;
-use crate::runtime::{Inner, print_line};
+use crate::runtime::Inner;
+use crate::stderr::print_line_at_once;
 use crate::sync::{Mutex, PerProcess};
 
 /// The time from look to look: far longer than a turn takes, and shorter than people wait before
@@ -104,7 +105,8 @@ impl Watched {
         drop(state);
         if self.seen.stands_still(step) {
             let (seed, seconds) = (simulation.plan.seed, LOOKS_EVERY.as_secs());
-            print_line(format_args!(
+            // The thread may have the capture of another test, and a test that hangs shows none.
+            print_line_at_once(format_args!(
                 "seed {seed}: no step of the simulation for {seconds} s: step {step} is the turn of \
                  {who}, which may block the thread, as with a lock that another task holds"
             ));

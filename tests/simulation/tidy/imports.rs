@@ -8,8 +8,8 @@ use super::{code_of, is_test, root, sources, top_level};
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
 const LAYERS: [&[&str]; 8] = [
     &[
-        "sync", "blocks", "contain", "error", "info", "instant", "lock", "tracer", "waiters",
-        "waker",
+        "sync", "blocks", "contain", "error", "info", "instant", "lock", "stderr", "tracer",
+        "waiters", "waker",
     ],
     &["park", "task", "timers"],
     &["directory", "scheduler"],
@@ -30,7 +30,8 @@ const LAYERS: [&[&str]; 8] = [
 /// The modules that the mailbox may import. It is in a layer above the runtime and does not know
 /// it.
 const MAILBOX_KNOWS: &[&str] = &[
-    "sync", "blocks", "contain", "error", "info", "instant", "lock", "waiters", "waker", "mailbox",
+    "sync", "blocks", "contain", "error", "info", "instant", "lock", "stderr", "waiters", "waker",
+    "mailbox",
 ];
 
 /// The cycles of imports that are allowed, each with its reason.

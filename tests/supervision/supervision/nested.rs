@@ -136,7 +136,8 @@ fn a_round_above_drops_everything_below_first() {
         log.take();
         a.tell(Job::Fail).unwrap();
         assert_eq!(cause(held.await), greenroom::AskCause::Restarted);
-        while log.len() < 2 {
+        let is_told = || lowest.children()[0].state == ChildState::Restarting;
+        while log.len() < 2 || !is_told() {
             yield_now().await;
         }
         for _ in 0..100 {

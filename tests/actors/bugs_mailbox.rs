@@ -11,7 +11,7 @@ use greenroom::market::{Job, Market};
 use greenroom::{Address, Context, Reply, actor};
 
 use crate::support::{
-    Bomb, CountingWaker, Dropped, Drops, Elsewhere, Gate, Home, WATCH, drive, elsewhere,
+    Bomb, CountingWaker, DEEP, Dropped, Drops, Elsewhere, Gate, Home, WATCH, drive, elsewhere,
     in_every_home, on_threads, poll_once, received, until, within,
 };
 
@@ -252,7 +252,7 @@ fn a_mailbox_with_five_million_messages_is_dropped_without_recursion() {
 fn a_chain_of_actors_is_dropped_without_recursion(home: &Home) {
     type End = fn(Address<Dropped>);
     let ends: [(usize, End); 3] = [
-        (home.many(100_000), drop),
+        (home.many(DEEP).max(2_000), drop),
         (home.many(20_000), |head| head.kill()),
         (home.many(20_000), |head| head.stop()),
     ];
@@ -297,7 +297,7 @@ fn a_chain_of_results_is_dropped_without_recursion(home: &Home) {
         .build()
         .unwrap();
     let kinds: [(usize, Spawn<'_>); 4] = [
-        (home.many(200_000), &|link| {
+        (home.many(2 * DEEP).max(4_000), &|link| {
             Box::new(home.spawn(actor(async move |_cx: Context<()>| link())))
         }),
         (home.many(20_000), &|link| {

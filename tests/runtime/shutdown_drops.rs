@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use greenroom::{Context, Reply, Runtime, actor, spawn};
 
-use crate::support::{Bomb, Drops, Gate, Home, WATCH, drive, in_every_home, poll_here, within};
+use crate::support::{
+    Bomb, DEEP, Drops, Gate, Home, WATCH, drive, in_every_home, poll_here, within,
+};
 
 in_every_home!(
     every_unfinished_future_is_dropped_once,
@@ -23,12 +25,12 @@ fn every_unfinished_future_is_dropped_once(home: &Home) {
     let drops = Drops::default();
     let never = Gate::default();
     let mut kept = Vec::new();
-    // Tasks that wait for each kind of event and have begun ...
+    // Tasks that wait for each kind of event and have begun, the busy ones last ...
     for kind in 0..60 {
         let (dropped, waits) = (drops.one(), never.clone());
         let mut task = home.spawn_task(async move {
             let _dropped = dropped;
-            match kind % 6 {
+            match kind / 10 {
                 0 => waits.wait().await,
                 1 => greenroom::time::sleep(Duration::from_secs(1_000_000)).await,
                 2 => std::future::pending().await,
@@ -133,7 +135,7 @@ fn tasks_that_hold_each_others_wakers_are_dropped(home: &Home) {
 }
 
 fn a_long_chain_of_tasks_is_dropped_without_recursion(home: &Home) {
-    let links = home.many(100_000);
+    let links = home.many(DEEP).max(2_000);
     let drops = Drops::default();
     // Each task holds the only handle of the previous one, and cancels it when it is dropped.
     let mut previous: Option<greenroom::Task<()>> = None;

@@ -39,6 +39,20 @@ use greenroom::Runtime;
 /// The watchdog's limit: longer than any test takes on a busy machine.
 pub const WATCH: Duration = Duration::from_secs(180);
 
+/// Returns how often to repeat something: a tenth as often without optimization, where it takes ten
+/// times as long. The tests also run in release mode.
+pub const fn tenth_in_debug(count: usize) -> usize {
+    if cfg!(debug_assertions) {
+        count.div_ceil(10)
+    } else {
+        count
+    }
+}
+
+/// How many things that hold each other are dropped, so that dropping each within another would
+/// overflow every stack. Frames are larger without optimization.
+pub const DEEP: usize = tenth_in_debug(100_000);
+
 /// Runs `test` on a separate thread and fails if it does not return within `limit`.
 pub fn within<R: Send + 'static>(limit: Duration, test: impl FnOnce() -> R + Send + 'static) -> R {
     let given = Arc::new(Mutex::new(None));

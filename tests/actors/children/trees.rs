@@ -5,11 +5,10 @@ use std::time::Duration;
 use greenroom::{Context, Handle, Runtime, actor, sim, spawn};
 
 use super::{Message, all, ended, sum};
-use crate::support::{Gate, Log, WATCH, drive, within};
+use crate::support::{DEEP, Gate, Log, WATCH, drive, within};
 
 #[test]
 fn a_chain_of_parents_of_any_depth_ends_from_the_leaf_up() {
-    const DEPTH: usize = 100_000;
     /// Adopts an actor of the same kind, and so on. The last one opens the gate.
     fn link(depth: usize, leaf: Gate) -> Handle<(), usize> {
         spawn!(move |mut cx: Context<()>| async move {
@@ -31,7 +30,7 @@ fn a_chain_of_parents_of_any_depth_ends_from_the_leaf_up() {
             let runtime = runtime.build().unwrap();
             let top = runtime.block_on(async {
                 let leaf = Gate::default();
-                let top = link(DEPTH, leaf.clone());
+                let top = link(DEEP, leaf.clone());
                 leaf.wait().await;
                 top
             });

@@ -123,7 +123,8 @@ fn a_shutdown_ends_even_if_the_policy_keeps_a_runnable() {
             refuses: Some(|runnable| KEPT.lock().unwrap().push(runnable)),
             ..Odd::new(|| ())
         };
-        let runtime = Runtime::builder().policy(odd).build().unwrap();
+        let builder = Runtime::builder().policy(odd);
+        let runtime = builder.grace(Duration::ZERO).build().unwrap();
         let kept = actor(waits).name("refused").on(&runtime).spawn();
         let task = runtime.spawn(async { 42 });
         assert_eq!(drive(task), 42);

@@ -8,7 +8,7 @@ use greenroom::time::{Instant, sleep};
 use greenroom::{Context, Fault, Runtime, actor, spawn, unblock, yield_now};
 
 use super::{SEEDS, deaf, reads};
-use crate::support::Drops;
+use crate::support::{DEEP, Drops};
 
 fn simulated(seed: u64) -> Runtime {
     let builder = Runtime::builder().policy(Simulated::new(seed));
@@ -176,7 +176,7 @@ fn a_chain_of_tasks_that_hold_each_other_is_dropped_without_recursion() {
     let runtime = simulated(1);
     let drops = Drops::default();
     let mut held = runtime.spawn(pending::<()>());
-    for _ in 0..100_000 {
+    for _ in 0..DEEP {
         let (inner, one) = (held, drops.one());
         held = runtime.spawn(async move {
             inner.await;
@@ -186,7 +186,7 @@ fn a_chain_of_tasks_that_hold_each_other_is_dropped_without_recursion() {
     held.detach();
     runtime.run_until_quiescent();
     drop(runtime);
-    assert_eq!(drops.count(), 100_000);
+    assert_eq!(drops.count(), DEEP);
 }
 
 #[test]

@@ -6,15 +6,14 @@ use greenroom::supervise::{Strategy, Supervisor};
 use greenroom::{Address, Context, Reply, Runtime, actor, yield_now};
 
 use super::{Job, LONG, number, on_two_workers, patient, start};
-use crate::support::{Log, WATCH, drive, within};
+use crate::support::{DEEP, Log, WATCH, drive, tenth_in_debug, within};
 
-/// Starts a child below 100 000 supervisors, of which only the top restarts anything: once.
+/// Starts a child below a chain of supervisors, of which only the top restarts anything: once.
 fn chain() -> (Supervisor, Address<Job>) {
-    const DEPTH: usize = 100_000;
     let impatient = Supervisor::builder().intensity(0, LONG);
     let top = impatient.clone().intensity(1, LONG).spawn().unwrap();
     let mut lowest = top.clone();
-    for _ in 1..DEPTH {
+    for _ in 1..DEEP {
         lowest = lowest.supervisor(impatient.clone()).unwrap();
     }
     (top, start(&lowest, &Log::default(), "leaf"))
@@ -90,7 +89,7 @@ async fn many(strategy: Strategy, count: usize, all_fail: bool) {
 #[test]
 fn very_many_children_are_restarted_one_for_one() {
     within(WATCH, || {
-        on_two_workers(many(Strategy::OneForOne, 100_000, true))
+        on_two_workers(many(Strategy::OneForOne, tenth_in_debug(100_000), true))
     });
 }
 

@@ -408,7 +408,10 @@ impl Driver for Bombs {
         for number in 0..3 {
             let waker = bomb(self.parts, number);
             let polled = worker.as_mut().poll(&mut Cx::from_waker(&waker));
-            assert!(polled.is_pending());
+            // The runtime may be over before the third poll.
+            if polled.is_ready() {
+                return;
+            }
         }
         if self.waits {
             drive(worker);

@@ -189,7 +189,7 @@ fn an_interrupted_run_finishes_the_images_that_were_accepted() {
 #[test]
 fn a_run_is_interrupted_when_all_files_were_offered() {
     // All of them have room on the board.
-    let folder = equal_images(60, image(1000, 1000));
+    let folder = equal_images(60, image(700, 700));
     let child = command(&["--workers=1"], folder.path()).spawn().unwrap();
     let index = folder.path().join("out/a/index.txt");
     until(|| index.exists());

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use greenroom::trace::{Level, Lines, note};
 use greenroom::{Context, Runtime, actor, spawn};
@@ -219,8 +220,9 @@ fn a_turn_ends_after_some_writes_also_if_others_note_for_ever() {
         match &asks {
             Some(_) if over.load(Ordering::Relaxed) => {
                 asks = None;
-                // The runtime shuts down meanwhile.
-                (0..10_000).for_each(|_| std::thread::yield_now());
+                // The runtime shuts down meanwhile, and waits up to 5 s. Yielding as long as this
+                // could take longer where others use the core.
+                std::thread::sleep(Duration::from_millis(10));
             }
             Some(asks) => {
                 asks.send(()).unwrap();

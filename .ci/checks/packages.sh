@@ -1,0 +1,193 @@
+# shellcheck shell=bash
+# The packages beside the root.
+
+# Lints and documentation of greenroom-http.
+clippy_http() {
+    cargo clippy --locked --all-targets -p greenroom-http -- -D warnings
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p greenroom-http
+}
+
+# Tests of greenroom-http, over real sockets.
+http() {
+    cargo test --locked -p greenroom-http
+}
+
+# Crowds of bad clients of greenroom-http in full. They are 10 000 connections in turn, and 1000 at
+# once.
+http_all() {
+    ulimit -n "$(ulimit -Hn)"
+    cargo build --locked -p greenroom-http --examples
+    GREENROOM_MATRIX=all cargo test --locked -p greenroom-http --test it crowds
+}
+
+# The page of actors of greenroom-http in Chromium.
+http_browser() {
+    if ! command -v chromium; then
+        echo 'chromium is not installed'
+        return 77
+    fi
+    GREENROOM_BROWSER=chromium cargo test --locked -p greenroom-http --test it browser
+}
+
+# Lints of http/bench, which compares with servers on tokio. It is only built.
+http_bench() {
+    cargo clippy --locked --all-targets --manifest-path http/bench/Cargo.toml \
+        --target-dir target/http_bench -- -D warnings
+}
+
+# Lints and documentation of greenroom-cluster.
+clippy_cluster() {
+    cargo clippy --locked --all-targets --all-features -p greenroom-cluster -- -D warnings
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --all-features -p greenroom-cluster
+}
+
+# Tests of greenroom-cluster, within and between processes.
+cluster() {
+    cargo test --locked --all-features -p greenroom-cluster
+}
+
+# Histories of greenroom-cluster from 10 000 seeds, and all faults. The faults are of processes and
+# nets, and some need rights.
+cluster_all() {
+    local output
+    GREENROOM_SEEDS=10000 cargo test --locked --release -p greenroom-cluster --test it model
+    output=$(GREENROOM_FAULTS=all cargo test --locked -p greenroom-cluster --test processes 2>&1) \
+        || { echo "$output"; return 1; }
+    echo "$output"
+    if grep -q '^SKIPPED' <<<"$output"; then return 77; fi
+}
+
+# Lints of cluster/bench, and a short round beside its peers. Its figures are reported, not checked.
+cluster_bench() {
+    cargo clippy --locked --all-targets --manifest-path cluster/bench/Cargo.toml \
+        --target-dir target/cluster_bench -- -D warnings
+    cargo run --locked --release --manifest-path cluster/bench/Cargo.toml \
+        --target-dir target/cluster_bench -- run 1 1000
+}
+
+# Fuzzers of what clients of greenroom-http send, for a while.
+http_fuzz() {
+    fuzz http query envelope framing
+}
+
+# A fuzzer of what other nodes of greenroom-cluster send, for a while.
+cluster_fuzz() {
+    fuzz cluster frames
+}
+
+# Builds the fuzzers of a package without cargo-fuzz, and lets each run for a while. What they have
+# found before is read by the package's own tests.
+fuzz() {
+    local host name package=$1
+    shift
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    export RUSTFLAGS='--cfg fuzzing -Cpasses=sancov-module -Cdebug-assertions'
+    for name in level=4 inline-8bit-counters pc-table trace-compares; do
+        RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-$name"
+    done
+    cargo build --locked --release --manifest-path "$package/fuzz/Cargo.toml" --target "$host" \
+        --target-dir "target/${package}_fuzz"
+    for name; do
+        rm -rf "target/${package}_fuzz/$name"
+        mkdir "target/${package}_fuzz/$name"
+        # What is new goes into the first folder.
+        "target/${package}_fuzz/$host/release/$name" -runs=200000 -timeout=20 \
+            -artifact_prefix="target/${package}_fuzz/$name-" \
+            "target/${package}_fuzz/$name" "$package/fuzz/corpus/$name"
+    done
+}
+
+# Lints of tokio/.
+clippy_tokio() {
+    cargo clippy --locked --all-targets --manifest-path "$TOKIO" --target-dir target/tokio \
+        -- -D warnings
+}
+
+# Tests of tokio/, over real sockets and with a real database, and its example.
+tokio() {
+    cargo test --locked --manifest-path "$TOKIO" --target-dir target/tokio
+    timeout 60 cargo run --locked --manifest-path "$TOKIO" --target-dir target/tokio \
+        --example axum_state
+}
+
+# Lints of benches/peers.
+clippy_peers() {
+    cargo clippy --locked --all-targets --manifest-path "$PEERS" --target-dir target/peers \
+        -- -D warnings
+}
+
+# A short case of each peer and some points of `scaling` print figures. The values do not matter: an
+# optimized build of all peers would take minutes.
+peers() {
+    local peer case
+    cargo build --locked --manifest-path "$PEERS" --target-dir target/peers
+    while read -r case peer; do
+        figures peers case "$peer" "$case"
+    done <<'SHORT'
+ask greenroom
+ask tokio
+ask smol
+ask actix
+ask ractor
+ask kameo
+ask xtra
+ask acto
+task_yield smolscale
+task_yield nexosim
+task_recursive rayon
+SHORT
+    for peer in greenroom tokio; do
+        figures scaling one "$peer" 100 2
+        figures scaling one "$peer" address
+    done
+}
+
+# Prints the figures of a program of the comparison for these arguments. Some peers hang now and
+# then (benches/peers/README.md), so each one except greenroom has three tries.
+figures() {
+    local words="$*" tries=3 figures=
+    [[ " $words " != *' greenroom '* ]] || tries=1
+    until [ -n "$figures" ] || [ $((tries--)) = 0 ]; do
+        # shellcheck disable=SC2145 # the first word ends a path
+        figures=$(timeout 40 target/peers/debug/"$@") || figures=
+    done
+    echo "$words: $figures"
+    [ -n "$figures" ]
+}
+
+# Lints of benches/comparison.
+clippy_comparison() {
+    cargo clippy --locked --all-targets --all-features --manifest-path "$COMPARISON" \
+        --target-dir target/comparison -- -D warnings
+}
+
+# Runs the programs of docs/comparison.md, and compares the page with them.
+comparison() {
+    CARGO_TARGET_DIR=$PWD/target/comparison benches/comparison/run --check
+}
+
+# Lints of examples/sdl.
+clippy_sdl() {
+    cargo clippy --locked --all-targets --manifest-path "$SDL" --target-dir target/sdl \
+        -- -D warnings
+}
+
+# The example with a window of SDL, on its own screens. The figures of `--bench` are only printed:
+# the machine may be any, and it may be busy.
+sdl() {
+    cargo test --locked --release --manifest-path "$SDL" --target-dir target/sdl
+    timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' \
+        target/sdl/release/life --bench
+}
+
+# Lints of examples/winit.
+clippy_winit() {
+    cargo clippy --locked --all-targets --manifest-path "$WINIT" --target-dir target/winit \
+        -- -D warnings
+}
+
+# The example with a loop of winit, on its own screens.
+winit() {
+    cargo test --locked --release --manifest-path "$WINIT" --target-dir target/winit
+    timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' target/winit/release/lamp
+}

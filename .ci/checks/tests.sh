@@ -1,0 +1,150 @@
+# shellcheck shell=bash
+# Builds, tests and examples of the root package.
+
+# Compiles what later checks run, while other checks leave a core.
+build() {
+    cargo test --no-run
+    tests_release --no-run
+    cargo build --locked --release --examples
+}
+
+# `cargo test`, which README.md names.
+tests() {
+    cargo test
+}
+
+# `cargo test` without the examples, of which `code_search` needs Unix.
+tests_anywhere() {
+    cargo test --locked --lib $BEHAVIOUR --test large_futures --test memory --test sim_zoo \
+        --test stress
+}
+
+# Tests of behaviour in every environment, with every seed and number of workers.
+tests_all() {
+    cargo build --locked --examples
+    GREENROOM_MATRIX=all cargo test --locked $BEHAVIOUR
+}
+
+# The smaller tests, optimized. They are built as users build and not as benches do, which takes
+# twice as long.
+tests_release() {
+    cargo test --locked --release --lib --test large_futures --test memory --test sim_zoo \
+        --test stress "$@"
+}
+
+# All tests, optimized, in every environment. tests/code_search runs an example, which `cargo test`
+# builds only without a list of targets.
+tests_release_all() {
+    cargo build --locked --release --examples
+    GREENROOM_MATRIX=all cargo test --locked --release --lib --tests
+}
+
+# All tests, optimized, which check the preconditions of unsafe functions of `std`.
+ub_checks() {
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
+    cargo build --locked --release --examples --target-dir target/ub
+    GREENROOM_MATRIX=all cargo test --locked --release --lib --tests --target-dir target/ub
+}
+
+# Lints and tests of what the features add. All else is checked without them.
+features() {
+    cargo clippy --locked --lib --tests --all-features -- -D warnings
+    cargo test --locked --all-features --lib spans
+    cargo test --locked --all-features --doc tracer
+    cargo test --locked --all-features --doc tokio
+    cargo test --locked --all-features --test on_tokio
+}
+
+# What the compiler says of likely mistakes. Each compiler says it in other words.
+mistakes() {
+    local here output
+    here=$(rustc --version)
+    # The programs are built without the network, in the directory of the test.
+    export CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=$PWD/target/mistakes
+    output=$(cargo test --locked --manifest-path "$MISTAKES" -- --nocapture 2>&1) \
+        || { echo "$output"; return 1; }
+    echo "$output"
+    if grep -q '^SKIPPED' <<<"$output"; then
+        echo "the errors are those of another compiler than $here"
+        return 77
+    fi
+}
+
+# The smaller tests on a machine with a weaker memory model, if this is one.
+arm64() {
+    if [ "$(uname -m)" != aarch64 ]; then
+        echo "foreign hardware (arm64): this machine is $(uname -m)"
+        return 77
+    fi
+    tests_release
+}
+
+# Runs every example to its end. Those with arguments have their own function.
+examples() {
+    local path name
+    cargo build --locked --release --examples
+    for path in examples/*.rs examples/*/main.rs; do
+        [ -e "$path" ] || continue
+        name=${path#examples/} name=${name%.rs} name=${name%/main}
+        echo "== $name"
+        if declare -F "example_$name" >/dev/null; then
+            "example_$name" "target/release/examples/$name"
+        else
+            timeout 60 "target/release/examples/$name"
+        fi
+    done
+}
+
+example_spool() {
+    timeout 60 "$1" --svg target/spool.svg "$1"
+}
+
+# Copies the crate's lock file in two runs.
+example_copy() {
+    local scratch status=0
+    scratch=$(mktemp -d)
+    # shellcheck disable=SC2064 # expanded now
+    trap "rm -rf '$scratch'" EXIT
+    timeout 60 "$1" --at-most=1000 Cargo.lock "$scratch/copy" || status=$?
+    [ "$status" = 71 ]
+    timeout 60 "$1" --debug-level=DEBUG Cargo.lock "$scratch/copy"
+    cmp Cargo.lock "$scratch/copy"
+}
+
+example_supervise() {
+    timeout 60 "$1" src
+}
+
+# Searches the crate's sources for a text that they contain and for one that they do not.
+example_code_search() {
+    local scratch status=0
+    scratch=$(mktemp -d)
+    # shellcheck disable=SC2064 # expanded now
+    trap "rm -rf '$scratch'" EXIT
+    timeout 60 "$1" --index "$scratch/index" src 'pub struct Runtime' | tee "$scratch/hits"
+    grep -q 'runtime/handle\.rs:[0-9]*: pub struct Runtime {$' "$scratch/hits"
+    timeout 60 "$1" --index "$scratch/index" src 'no such words in these sources' || status=$?
+    echo "status $status where nothing is found"
+    [ "$status" = 1 ]
+}
+
+# Shrinks an image, and names a file that is none.
+example_thumbnails() {
+    local scratch status=0
+    scratch=$(mktemp -d)
+    # shellcheck disable=SC2064 # expanded now
+    trap "rm -rf '$scratch'" EXIT
+    mkdir "$scratch/in"
+    { printf 'P6\n300 200\n255\n'; head -c 180000 /dev/zero; } >"$scratch/in/black.ppm"
+    cp Cargo.toml "$scratch/in"
+    timeout 60 "$1" --size=30 "$scratch/in" "$scratch/out" || status=$?
+    echo "status $status where a file is no image"
+    [ "$status" = 1 ]
+    grep -qx 'black.ppm 30 x 20' "$scratch/out/index.txt"
+}
+
+# Draws a run over the crate's sources, and checks that the picture is complete.
+example_timeline() {
+    timeout 60 "$1" src target/timeline.svg 2
+    tail -n 1 target/timeline.svg | grep -qx '</svg>'
+}

@@ -1,0 +1,168 @@
+# shellcheck shell=bash
+# Models, sanitizers, Miri and measurements.
+
+readonly BUDGET=benches/instructions.budget
+
+# Models that take long with two preemptions: most of them minutes.
+readonly SLOW_MODELS='
+    model_11_a_push_from_outside_finds
+    model_12_entry_in_the_slot
+    model_12_entry_in_the_ring
+    model_17_a_shutdown_settles_a
+    model_17_an
+    model_57_letters
+'
+
+# Every model, the slow ones with one preemption. `loom_all` also checks that each model finds its
+# mutations: there are about a hundred, and each is another run of a model.
+loom() {
+    local skipped=(--skip loom_mutants_are_caught) name
+    for name in $SLOW_MODELS; do skipped+=(--skip "$name"); done
+    models 2 loom "${skipped[@]}"
+    # shellcheck disable=SC2086 # a word each
+    models 1 $SLOW_MODELS
+}
+
+# Every model with two preemptions, and each mutation that it must find.
+loom_all() {
+    models 2 loom
+}
+
+# The models of these names, with this number of preemptions.
+models() {
+    local preemptions=$1
+    shift
+    LOOM_MAX_PREEMPTIONS=$preemptions RUSTFLAGS='--cfg greenroom_loom' \
+        cargo test --locked --release --lib --target-dir target/loom -- "$@"
+}
+
+# Races of a few instructions, and the fences without which they must fail. Each test has two
+# threads. x86 hides the other fences: a locked instruction is beside each.
+litmus() {
+    # One test at a time: each has two threads, and each thread needs a core.
+    export RUSTFLAGS='--cfg greenroom_mutants' GREENROOM_LITMUS_ROUNDS=2000000 RUST_TEST_THREADS=1
+    local run=(cargo test --locked --release --lib --target-dir target/mutants)
+    "${run[@]}" litmus
+    must_find notify_without_fence 'a wake-up was lost' "${run[@]}" litmus_a_push_is_not_missed
+    must_find hold_off_without_fence 'a wake-up was lost' "${run[@]}" by_a_worker_that_holds_off
+    must_find slot_claimed_without_fence 'was taken once' "${run[@]}" litmus_slot
+}
+
+# Passes if the command, with this mutation built in, fails with this text.
+must_find() {
+    local fault=$1 text=$2 status=0
+    shift 2
+    GREENROOM_MUTANT=$fault "$@" >"target/$fault.log" 2>&1 || status=$?
+    if [ "$status" = 0 ] || ! grep -q "$text" "target/$fault.log"; then
+        tail -n 40 "target/$fault.log"
+        echo "not found: $fault, status $status"
+        return 1
+    fi
+    echo "found: $fault, $(grep -c "$text" "target/$fault.log") times '$text'"
+}
+
+# The library's own tests and the stress test under AddressSanitizer. Without those of
+# tests/memory.rs that take minutes here.
+asan() {
+    asan_tests greenroom_uncached --lib --test memory --test stress -- \
+        --skip a_million_restarts --skip a_job_that_waits --skip a_request_that_waits \
+        --skip a_restartable_actor_takes
+}
+
+# All tests under AddressSanitizer.
+asan_all() {
+    GREENROOM_MATRIX=all asan_tests greenroom_uncached --tests
+}
+
+# All tests under AddressSanitizer with the block cache on. A use of a cached block is seen.
+asan_kept() {
+    GREENROOM_MATRIX=all asan_tests greenroom_poisoned --tests
+}
+
+# These tests under AddressSanitizer. The cache is off or poisoned; otherwise no use after a free
+# would be seen.
+asan_tests() {
+    local host cfg=$1 dir=target/asan
+    shift
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    [ "$cfg" = greenroom_uncached ] || dir=target/asan_kept
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg $cfg"
+    export ASAN_OPTIONS=detect_stack_use_after_return=1 GREENROOM_STRESS_ROUNDS=100
+    export LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0
+    [[ " $* " != *' --tests '* ]] ||
+        cargo build --locked --target "$host" --examples --target-dir "$dir"
+    cargo test --locked --target "$host" --target-dir "$dir" "$@"
+}
+
+# The behaviour tests that run under ThreadSanitizer: those in which threads share something.
+# Without those that use locks of `std`, other executors, or a limit of threads or cores, and those
+# that take too long.
+readonly TSAN_TESTS='
+    actor_ address_map:: ask:: bounded_send:: bugs_lifetimes:: bugs_mailbox:: bugs_panics::
+    children:: deadlock:: detached:: hosted:: mailbox_ nested_ pinned_threads:: quiescence::
+    requests:: runtime_ shutdown_ task_wakers:: unblock:: undelivered:: watching::
+    --skip another_executor --skip bad_input --skip bugs_runtime:: --skip chain_of_parents
+    --skip ctrl_c:: --skip during_a_shutdown --skip fork:: --skip from_many_threads
+    --skip many_wakes_before_its_turn --skip net:: --skip origins:: --skip policies::
+    --skip requests::example --skip simulated --skip smol --skip stats:: --skip tokio
+'
+
+# Every part under ThreadSanitizer, and weak memory orders that it must report. `std` is not
+# instrumented: src/sync/tsan.rs tells what its locks order, and .ci/tsan.supp what is not a race.
+tsan() {
+    local host fault
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    export RUSTC_BOOTSTRAP=1 GREENROOM_MATRIX=threads TSAN_OPTIONS=suppressions=$PWD/.ci/tsan.supp
+    export RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer'
+    RUSTFLAGS+=' --cfg greenroom_tsan --cfg greenroom_uncached --cfg greenroom_mutants'
+    local run=(cargo test --locked --target "$host" --target-dir target/tsan)
+    GREENROOM_STRESS_ROUNDS=2000 "${run[@]}" --test stress -- --nocapture
+    # shellcheck disable=SC2086 # a word each
+    "${run[@]}" $BEHAVIOUR -- --nocapture $TSAN_TESTS
+    for fault in cell_released_relaxed released_relaxed rested_relaxed oneshot_left_relaxed \
+        lock_release; do
+        GREENROOM_STRESS_ROUNDS=200 must_find "$fault" 'WARNING: ThreadSanitizer: data race' \
+            "${run[@]}" --test stress -- --nocapture
+    done
+}
+
+# Tests of the mailbox under Miri, where it is installed.
+miri() {
+    local toolchain
+    for toolchain in stable nightly; do
+        if cargo "+$toolchain" miri --version; then
+            MIRIFLAGS=-Zmiri-disable-isolation cargo "+$toolchain" miri test --locked --lib \
+                --target-dir target/miri mailbox
+            return
+        fi
+    done
+    echo 'no toolchain here has the component miri'
+    return 77
+}
+
+# The instructions of the hot paths beside their budget. First it checks that a case outside of the
+# budget would be seen.
+instructions() {
+    local change wanted status
+    while read -r change wanted; do
+        status=0
+        awk -v change="$change" '$1 == "tell" { $2 *= change } { print }' "$BUDGET" \
+            | benches/instructions.sh --compare "$BUDGET" - >/dev/null || status=$?
+        echo "tell at $change of its budget: status $status, and $wanted is wanted"
+        [ "$status" = "$wanted" ]
+    done <<'CHANGES'
+1.05 1
+1.02 0
+0.98 0
+0.95 1
+CHANGES
+    benches/instructions.sh --check
+}
+
+# Throughput beside the commit in benches/speed/base. This is the one check that judges by elapsed
+# time, which it may since both run here, in turns. Both are compiled as the comparison with peers is.
+speed() {
+    cargo test --locked --manifest-path "$SPEED" --target-dir target/speed
+    unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS CARGO_PROFILE_RELEASE_DEBUG
+    CARGO_TARGET_DIR=$PWD/target/speed benches/speed/run
+}

@@ -1,0 +1,150 @@
+# shellcheck shell=bash
+# What is checked without a run: form, lints, documents, dependencies and other systems.
+
+# The code of each package is formatted, also outside the workspace.
+format() {
+    local manifest
+    # With the packages outside the workspace.
+    while read -r manifest; do
+        cargo fmt --check --manifest-path "$manifest" -- --color never \
+            || { echo "$manifest is not formatted"; return 1; }
+    done < <(git ls-files 'Cargo.toml' '*/Cargo.toml')
+}
+
+# Lints of the root package and of benches/speed.
+clippy() {
+    cargo clippy --locked --all-targets -- -D warnings
+    cargo clippy --locked --all-targets --manifest-path "$SPEED" --target-dir target/speed \
+        -- -D warnings
+}
+
+# Lints of the library with its models. No other target has code for them.
+clippy_loom() {
+    RUSTFLAGS='--cfg greenroom_loom' \
+        cargo clippy --locked --profile test --lib --target-dir target/loom -- -D warnings
+}
+
+# The documentation has no warnings, with private items.
+docs() {
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items \
+        --all-features
+}
+
+# The form of the workflows, which run elsewhere, and the names in them.
+workflows() {
+    local tools=target/linter/bin
+    if ! "$tools/check-jsonschema" --version; then
+        echo 'check-jsonschema, of PyPI, is not installed'
+        return 77
+    fi
+    "$tools/yamllint" --strict -d '{extends: default, rules: {line-length: {max: 120}}}' .github
+    "$tools/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
+    workflows_call_checks
+}
+
+# Each job ends with one command of .ci, and the check that it names exists.
+workflows_call_checks() {
+    local command name jobs calls=0
+    while read -r command name; do
+        case $name in
+            '' | --all) ;;
+            *) declare -F "$name" || { echo "no such check: $command $name"; return 1; } ;;
+        esac
+        calls=$((calls + 1))
+    done < <(sed -n 's|^ *- run: bash \(\.ci/.*\)$|\1|p' .github/workflows/*.yml)
+    jobs=$(cat .github/workflows/*.yml | grep -c '^ *runs-on:')
+    echo "$calls commands of .ci in $jobs jobs"
+    [ "$calls" = "$jobs" ]
+}
+
+# A default build has at most 13 crates, greenroom included.
+crates() {
+    local count
+    cargo tree --locked -e normal,build --prefix none | sort -u
+    count=$(cargo tree --locked -e normal,build --prefix none | sort -u | wc -l)
+    echo "$count crates, of at most 13"
+    [ "$count" -le 13 ]
+}
+
+# The package has the documents for users, and nothing for the project alone.
+package() {
+    local listed paper
+    listed=$(cargo package --locked --allow-dirty --list)
+    echo "$listed"
+    for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
+        grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
+    done
+    if grep -E '^(\.ci|\.github|benches/(comparison|peers|speed)|examples/(sdl|winit)|cluster|http|tokio|tests/mistakes)/' <<<"$listed"; then
+        echo 'in the package, though it should not be'
+        return 1
+    fi
+}
+
+# The oldest Rust that Cargo.toml allows compiles it, if it is installed.
+rust_version() {
+    local oldest
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    if ! cargo "+$oldest" --version; then
+        echo "Rust $oldest is not installed"
+        return 77
+    fi
+    cargo "+$oldest" check --locked --all-targets --target-dir target/oldest
+}
+
+# The library compiles for Windows.
+target_windows() {
+    compiles_for x86_64-pc-windows-msvc
+}
+
+# The library compiles for macOS.
+target_macos() {
+    compiles_for aarch64-apple-darwin
+}
+
+# The library compiles for 64-bit Arm.
+target_arm64() {
+    compiles_for aarch64-unknown-linux-gnu
+}
+
+# A target without threads is refused by a compile error.
+target_wasm32() {
+    local status=0
+    has_target wasm32-unknown-unknown || return 77
+    cargo check --locked --lib --target wasm32-unknown-unknown 2>target/wasm32.log || status=$?
+    cat target/wasm32.log
+    [ "$status" != 0 ] && grep -q 'greenroom needs threads' target/wasm32.log
+}
+
+compiles_for() {
+    has_target "$1" || return 77
+    cargo check --locked --lib --target "$1"
+}
+
+has_target() {
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ] && return
+    echo "the toolchain here has no target $1"
+    return 1
+}
+
+# Known vulnerabilities, licences and origins of the dependencies. It reads a public list.
+deny() {
+    if ! cargo deny --version; then
+        echo 'cargo-deny is not installed'
+        return 77
+    fi
+    cargo deny --locked check
+}
+
+# Changes that break users of the last release.
+semver() {
+    local last
+    if ! cargo semver-checks --version; then
+        echo 'cargo-semver-checks is not installed'
+        return 77
+    fi
+    if ! last=$(git describe --tags --abbrev=0 --match 'v*'); then
+        echo 'no release has a tag yet, so there is nothing to compare with'
+        return 77
+    fi
+    cargo semver-checks --baseline-rev "$last"
+}

@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# The checks, and what each needs. This file is read by .ci/run and .ci/install.
+#
+# Each check is a function of .ci/checks/. It passes if it gives 0 within its seconds.
+#
+# "beside": may run beside one other check. "alone": has the machine to itself, since it looks at
+# the clock or keeps every core busy.
+#
+# "each": a part of each run. "all": only of `--all`, since it is slow and seldom finds what the others do not.
+#
+# "77": what it means that a check gives 77, for "can't be done here". "failed" is the rule. "skipped"
+# is counted as such, and never as passed.
+#
+# "needs": tools, which .ci/install names, and folders of packages. The crates of these are fetched,
+# and a C compiler links them. "." is the workspace.
+#
+# name               seconds  runs    in    77       needs
+readonly TABLE='
+  format                  60  beside  each  failed   rustfmt
+  loom                   900  beside  each  failed   .
+  workflows              120  beside  each  skipped  linter
+  clippy                 300  beside  each  failed   clippy . benches/speed
+  docs                   300  beside  each  failed   .
+  features               900  beside  each  failed   clippy .
+  crates                  60  beside  each  failed   .
+  package                 60  beside  each  failed   .
+  instructions           900  beside  each  failed   valgrind .
+  asan                  1500  beside  each  failed   .
+  clippy_loom            300  beside  each  failed   clippy .
+  rust_version           300  beside  each  skipped  .
+  target_windows         300  beside  each  skipped  .
+  target_macos           300  beside  each  skipped  .
+  target_arm64           300  beside  each  skipped  .
+  target_wasm32          300  beside  each  skipped  .
+  deny                   300  beside  each  skipped  .
+  semver                 600  beside  each  skipped  .
+  miri                   900  beside  each  skipped  .
+  build                 1500  beside  each  failed   .
+  mistakes               300  beside  each  skipped  tests/mistakes
+  clippy_http            300  beside  each  failed   clippy .
+  http                   600  beside  each  failed   .
+  clippy_cluster         600  beside  each  failed   clippy .
+  cluster                900  beside  each  failed   .
+  clippy_tokio           600  beside  all   failed   clippy tokio
+  tokio                  900  beside  all   failed   tokio
+  clippy_peers           300  beside  all   failed   clippy benches/peers
+  clippy_comparison      600  beside  all   failed   clippy benches/comparison
+  clippy_sdl             300  beside  all   failed   clippy examples/sdl
+  http_all               900  beside  all   failed   .
+  http_browser           600  beside  all   skipped  chromium .
+  http_bench             600  beside  all   failed   clippy http/bench
+  http_fuzz             1800  beside  all   failed   http/fuzz
+  cluster_all           1800  beside  all   skipped  .
+  cluster_bench         2400  beside  all   failed   clippy cluster/bench
+  cluster_fuzz           900  beside  all   failed   cluster/fuzz
+  clippy_winit           300  beside  all   failed   clippy examples/winit
+  peers                  900  beside  all   failed   benches/peers
+  comparison             900  beside  all   failed   benches/comparison
+  loom_all              3600  beside  all   failed   .
+  asan_all              2400  beside  all   failed   .
+  asan_kept             2400  beside  all   failed   .
+  tsan                  2400  beside  all   failed   .
+  tests                 1500  alone   each  failed   .
+  tests_release          600  alone   each  failed   .
+  examples               300  alone   each  failed   .
+  speed                  900  alone   each  skipped  benches/speed
+  arm64                  900  alone   each  skipped  .
+  tests_all             1200  alone   all   failed   .
+  sdl                    300  alone   all   failed   sdl screen examples/sdl
+  winit                  600  alone   all   failed   winit screen examples/winit
+  tests_release_all     1200  alone   all   failed   .
+  ub_checks             1200  alone   all   failed   .
+  litmus                1800  alone   all   failed   .
+'
+
+# Prints the rows of these checks, in the order of the table. Without names they are those of each
+# run, and with `--all` all.
+rows() {
+    local name IFS='|'
+    case $* in
+        '') grep ' each ' <<<"$TABLE" ;;
+        --all) grep . <<<"$TABLE" ;;
+        *)
+            for name; do
+                [[ $TABLE == *$'\n'"  $name "* ]] || { echo "no such check: $name" >&2; return 2; }
+            done
+            grep -E "^  ($*) " <<<"$TABLE"
+            ;;
+    esac
+}

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a check of .ci/table.sh: `bash .ci/checks.sh NAME`. It is a function of .ci/checks/.
+# Runs a check of .ci/table.sh: `bash .ci/checks.sh NAME`. It is a function of .ci/checks/. The first
+# sentence of its comment is what `cargo xtask help` says of it.
 set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml COMPARISON=benches/comparison/Cargo.toml

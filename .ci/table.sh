@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The checks, and what each needs. This file is read by .ci/run and .ci/install.
+# The checks, and what each needs. This file is read by .ci/run, .ci/install and `cargo xtask help`.
 #
 # Each check is a function of .ci/checks/. It passes if it gives 0 within its seconds.
 #
@@ -19,6 +19,7 @@ readonly TABLE='
   format                  60  beside  each  failed   rustfmt
   loom                   900  beside  each  failed   .
   workflows              120  beside  each  skipped  linter
+  xtask                  120  beside  each  failed   clippy .
   clippy                 300  beside  each  failed   clippy . benches/speed
   docs                   300  beside  each  failed   .
   features               900  beside  each  failed   clippy .

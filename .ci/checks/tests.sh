@@ -39,7 +39,7 @@ tests_release_all() {
     GREENROOM_MATRIX=all cargo test --locked --release --lib --tests
 }
 
-# All tests, optimized, which check the preconditions of unsafe functions of `std`.
+# All tests, optimized, with checks of what unsafe functions of `std` demand.
 ub_checks() {
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
     cargo build --locked --release --examples --target-dir target/ub

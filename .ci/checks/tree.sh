@@ -11,6 +11,12 @@ format() {
     done < <(git ls-files 'Cargo.toml' '*/Cargo.toml')
 }
 
+# Lints and tests of `cargo xtask`, whose help lists the checks.
+xtask() {
+    cargo clippy --locked --all-targets -p xtask -- -D warnings
+    cargo test --locked -p xtask
+}
+
 # Lints of the root package and of benches/speed.
 clippy() {
     cargo clippy --locked --all-targets -- -D warnings
@@ -74,7 +80,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/(comparison|peers|speed)|examples/(sdl|winit)|cluster|http|tokio|tests/mistakes)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/(comparison|peers|speed)|examples/(sdl|winit)|cluster|http|tokio|tests/mistakes|xtask)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi

@@ -112,18 +112,6 @@ pub(crate) fn room<T>() -> NonNull<T> {
     allocate(Layout::new::<T>()).cast()
 }
 
-/// Moves the value out and frees its memory.
-///
-/// # Safety
-/// The memory comes from [`room`], and the caller owns it and the value.
-pub(crate) unsafe fn take_out<T>(value: NonNull<T>) -> T {
-    // SAFETY: the caller owns the value, which is not used in its old place again.
-    let taken = unsafe { value.read() };
-    // SAFETY: (MEMORY-1) `room` allocated the memory with this layout.
-    unsafe { free(value.cast(), Layout::new::<T>()) };
-    taken
-}
-
 /// Drops the value in place and frees its memory.
 ///
 /// # Safety

@@ -25,17 +25,27 @@ pub(crate) fn contain(user_code: impl FnOnce()) {
 /// program of many actors.
 #[cfg(debug_assertions)]
 pub(crate) fn contain(user_code: impl FnOnce()) {
-    fn contain_dyn(user_code: &mut dyn FnMut()) {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) {
-            drop_payload(payload);
-        }
-    }
     let mut user_code = Some(user_code);
-    contain_dyn(&mut || {
+    contain_mut(&mut || {
         if let Some(user_code) = user_code.take() {
             user_code();
         }
     });
+}
+
+/// Does the same for code that need not be moved, of which even less is compiled.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub(crate) fn contain_mut<F: FnMut() + ?Sized>(user_code: &mut F) {
+    contain(user_code);
+}
+
+/// Does the same for code that need not be moved, of which even less is compiled.
+#[cfg(debug_assertions)]
+pub(crate) fn contain_mut(user_code: &mut dyn FnMut()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) {
+        drop_payload(payload);
+    }
 }
 
 /// Drops a panic's payload. This is not a closure in [`contain`], of which each instance of
@@ -53,27 +63,42 @@ pub(crate) fn attempt<R>(user_code: impl FnOnce() -> R) -> Result<R, Panic> {
     catch_unwind(AssertUnwindSafe(user_code)).map_err(Panic::new)
 }
 
-/// Calls user code with `what`, and returns its panic as a value. While a panic unwinds, `clear`
-/// drops `what`, so that a mutex guard in it poisons its mutex, for example. A panic of `clear` is
-/// contained.
+/// What user code is called for in [`attempt_or_clear`].
+pub(crate) enum Step {
+    Run,
+    /// Drops what the code was called with, so that a mutex guard in it poisons its mutex, for
+    /// example.
+    Clear,
+}
+
+/// Calls user code to run, and returns its panic as a value. While the panic unwinds, the code is
+/// called to clear. A panic of that is contained.
+#[cfg(not(debug_assertions))]
 #[inline(always)]
-pub(crate) fn attempt_on<T, R>(
-    what: &mut T,
-    user_code: impl FnOnce(&mut T) -> R,
-    clear: impl FnMut(&mut T),
-) -> Result<R, Panic> {
-    struct Clears<'a, T, F: FnMut(&mut T)>(&'a mut T, F);
-    impl<T, F: FnMut(&mut T)> Drop for Clears<'_, T, F> {
-        fn drop(&mut self) {
-            contain(|| (self.1)(self.0));
-        }
-    }
-    attempt(|| {
-        let unwinds = Clears(what, clear);
-        let result = user_code(unwinds.0);
+pub(crate) fn attempt_or_clear(user_code: &mut impl FnMut(Step)) -> Result<(), Panic> {
+    attempt(move || {
+        let unwinds = Clears(user_code);
+        (unwinds.0)(Step::Run);
         std::mem::forget(unwinds);
-        result
     })
+}
+
+/// Does the same behind a pointer, for the reason that [`contain`] has.
+#[cfg(debug_assertions)]
+pub(crate) fn attempt_or_clear(mut user_code: &mut dyn FnMut(Step)) -> Result<(), Panic> {
+    attempt(|| {
+        let unwinds = Clears(&mut user_code);
+        (unwinds.0)(Step::Run);
+        std::mem::forget(unwinds);
+    })
+}
+
+struct Clears<'a, F: FnMut(Step)>(&'a mut F);
+
+impl<F: FnMut(Step)> Drop for Clears<'_, F> {
+    fn drop(&mut self) {
+        contain_mut(&mut || (self.0)(Step::Clear));
+    }
 }
 
 /// The maximum depth of refused values in each other's drops: far more than a program intends, and
@@ -88,16 +113,24 @@ crate::sync::thread_local! {
 /// Drops a value that a shutdown refused. The drop may create another refused value, and so on
 /// without end: from a depth of 100 on, values are leaked, which is reported on stderr.
 pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
+    let mut value = Some(value);
+    if let Some(depth) = drop_unless_deep(&mut || value = None) {
+        keep(value);
+        tell_of_refused(depth);
+    }
+}
+
+/// Calls a function that drops a refused value. Returns the depth instead, if it is too deep.
+fn drop_unless_deep(drop_value: &mut dyn FnMut()) -> Option<u32> {
     // Without the thread-local, the thread is ending, so the recursion is not endless.
     let depth = REFUSED_DEPTH.try_with(Cell::get).unwrap_or(0);
     if depth >= REFUSED_DEPTH_MAX {
-        keep(value);
-        tell_of_refused(depth);
-        return;
+        return Some(depth);
     }
     set_refused_depth(depth + 1);
-    contain(|| drop(value));
+    contain_mut(drop_value);
     set_refused_depth(depth);
+    None
 }
 
 fn tell_of_refused(depth: u32) {
@@ -145,9 +178,14 @@ pub(crate) fn drop_result<T: 'static>(result: T) {
     if depth >= NESTED_DEPTH_MAX {
         return put_off(Box::new(result));
     }
+    let mut result = Some(result);
+    drop_nested(depth, &mut || result = None);
+}
+
+fn drop_nested(depth: u32, drop_result: &mut dyn FnMut()) {
     let set_depth = |depth| NESTED_DEPTH.try_with(|cell| cell.set(depth));
     let _ = set_depth(depth + 1);
-    contain(|| drop(result));
+    contain_mut(drop_result);
     while depth == 0
         && let Ok(Some(next)) = PUT_OFF.try_with(|put_off| put_off.borrow_mut().pop())
     {

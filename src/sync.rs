@@ -155,10 +155,6 @@ mod body {
             UnsafeCell(std::cell::UnsafeCell::new(value))
         }
 
-        pub(crate) fn into_inner(self) -> T {
-            self.0.into_inner()
-        }
-
         #[inline(always)]
         pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())

@@ -27,7 +27,6 @@ mod tests;
 
 use std::any::type_name;
 use std::future::Future;
-use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Poll;
@@ -35,19 +34,18 @@ use std::task::Poll;
 use front::Front;
 
 use super::context::Context;
-use super::core::{ActorOptions, At, Core, Held};
+use super::core::{ActorOptions, Core};
 use super::lifecycle::{Large, Lifecycle};
 use super::reader::Reader;
 use crate::blocks;
-use crate::error::{End, Fault};
-use crate::instant::Instant;
-use crate::mailbox::{Batch, RunOutcome, Termination};
-use crate::sync::atomic::Ordering;
-use crate::sync::{UnsafeCell, acquire, mutant};
-use crate::task::quota::Quota;
-use crate::task::run::{self, CurrentRun};
-use crate::task::{ActorExecutor, Header, Runnable, VTable, as_run, is_large};
+use crate::contain::drop_result;
+use crate::error::Fault;
+use crate::mailbox::Termination;
+use crate::sync::UnsafeCell;
+use crate::task::{ActorExecutor, Header, VTable, is_large};
+use crate::tracer::Subject;
 
+/// What only this type can do is little, since each actor has a copy of it: the rest is in [`Front`].
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
     front: Front<M, H>,
@@ -60,7 +58,10 @@ struct Cell<M, H, A, Fut, T> {
 pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 
 /// Creates and schedules a cell, which comes with one address and the right to join, each with a
-/// reference. Returns the parts if the executor is shutting down.
+/// reference.
+///
+/// If the executor is shutting down, the actor never starts and is returned. Its cell is closed, and
+/// joins with `NotStarted`.
 ///
 /// The executor keeps anything that is not `Send` on its thread.
 #[track_caller]
@@ -68,7 +69,7 @@ pub(super) fn new<M, H, A, Fut>(
     executor: H,
     parts: Parts<M, A, Fut>,
     options: ActorOptions<M>,
-) -> Result<NonNull<Core<M>>, (H, A, ActorOptions<M>)>
+) -> (NonNull<Core<M>>, Option<A>)
 where
     M: Send + 'static,
     H: ActorExecutor,
@@ -80,81 +81,10 @@ where
             let (actor, begin) = *parts;
             Large::<A, Fut>::new(begin(actor, cx))
         });
-        let cell = new_inline(executor, parts, options);
-        return cell.map_err(|(executor, parts, options)| (executor, parts.0, options));
+        let (core, refused) = Cell::new(executor, parts, options);
+        return (core, refused.map(|parts| parts.0));
     }
-    new_inline(executor, parts, options)
-}
-
-#[track_caller]
-fn new_inline<M, H, A, Fut>(
-    executor: H,
-    parts: Parts<M, A, Fut>,
-    options: ActorOptions<M>,
-) -> Result<NonNull<Core<M>>, (H, A, ActorOptions<M>)>
-where
-    M: Send + 'static,
-    H: ActorExecutor,
-    A: 'static,
-    Fut: Future + 'static,
-{
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Lifecycle::Waiting(parts));
-    // SAFETY: (CELL-2) this function owns the cell until it is scheduled.
-    let cell = unsafe { raw.as_ref() };
-    // SAFETY: (CELL-2) this function owns the cell until it is scheduled.
-    let header = unsafe { Core::<M>::header_of(raw.cast()) };
-    if !cell.front.executor.enter(header) {
-        // SAFETY: the cell was created just now and is not shared.
-        return Err(unsafe { blocks::take_out(raw) }.take_apart());
-    }
-    if cell.front.core.header.is_marked() {
-        cell.front
-            .executor
-            .spawned(|| cell.front.core.info(), Location::caller());
-        if cell.front.core.header.is_traced() {
-            // SAFETY: (CELL-2) the references of the caller.
-            unsafe { At::<M>::new(raw.cast()) }.created();
-        }
-    }
-    // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
-    let runnable = unsafe { Runnable::from_cell(header) };
-    // The caller's references keep the cell allocated, however soon it ends.
-    cell.front.executor.schedule(runnable, false);
-    Ok(raw.cast())
-}
-
-/// Creates an actor that never starts: closed, ended, and joined with `NotStarted`. Its function was
-/// dropped. It is the cell that `new` creates, so that no other one is compiled for the actor.
-pub(super) fn stillborn<M, H, A, Fut>(executor: H, options: ActorOptions<M>) -> NonNull<Core<M>>
-where
-    M: Send + 'static,
-    H: ActorExecutor,
-    A: 'static,
-    Fut: Future + 'static,
-{
-    if const { is_large::<A>() || is_large::<Fut>() } {
-        return stillborn_inline::<_, _, Box<Parts<M, A, Fut>>, Large<A, Fut>>(executor, options);
-    }
-    stillborn_inline::<_, _, A, Fut>(executor, options)
-}
-
-fn stillborn_inline<M, H, A, Fut>(executor: H, options: ActorOptions<M>) -> NonNull<Core<M>>
-where
-    M: Send + 'static,
-    H: ActorExecutor,
-    A: 'static,
-    Fut: Future + 'static,
-{
-    let lifecycle = Lifecycle::Ended(Err(Fault::NotStarted));
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
-    // SAFETY: (CELL-2) the cell is not shared yet.
-    let core: At<'_, M> = unsafe { At::new(raw.cast()) };
-    core.mailbox.forget_context();
-    core.finish_undelivered(End::NotStarted, Batch::EMPTY);
-    core.mailbox.end(End::NotStarted);
-    // An ended cell holds no reference to itself (CELL-4). Relaxed: it is not shared yet.
-    core.header.refs.store(2, Ordering::Relaxed);
-    raw.cast()
+    Cell::new(executor, parts, options)
 }
 
 impl<M, H, A, Fut> Cell<M, H, A, Fut, Fut::Output>
@@ -164,35 +94,42 @@ where
     A: 'static,
     Fut: Future + 'static,
 {
-    /// Writes a cell in place: most of a waiting lifecycle is unused space for the future.
-    fn put(
+    #[track_caller]
+    fn new(
         executor: H,
+        parts: Parts<M, A, Fut>,
         options: ActorOptions<M>,
-        lifecycle: Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output>,
-    ) -> NonNull<Self> {
-        let core = Core::new(Self::VTABLE, executor.marks(), options);
-        let front = Front { core, executor };
+    ) -> (NonNull<Core<M>>, Option<A>) {
         let cell = blocks::room::<Self>();
         let place = cell.as_ptr();
-        // SAFETY: memory for a cell; every field is written.
+        // SAFETY: memory for a cell. Every field is written, in place: most of a waiting lifecycle
+        // is unused space for the future.
         unsafe {
-            (&raw mut (*place).front).write(front);
-            (&raw mut (*place).lifecycle).write(UnsafeCell::new(lifecycle));
+            (&raw mut (*place).lifecycle).write(UnsafeCell::new(Lifecycle::Waiting(parts)));
             (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
+            Front::write(&raw mut (*place).front, Self::VTABLE, executor, options);
         }
-        cell
+        let core = cell.cast::<Core<M>>();
+        // SAFETY: (CELL-2) the caller's references, which it receives from this function.
+        if unsafe { Front::<M, H>::launch(core, Location::caller()) } {
+            return (core, None);
+        }
+        // SAFETY: (CELL-2) as above; (CELL-3) the cell is not shared, and never runs.
+        unsafe {
+            let (actor, _) = (*cell.as_ref().life()).refuse();
+            Front::<M, H>::end_unborn(core);
+            (core, Some(actor))
+        }
     }
 
     const VTABLE: &'static VTable = &VTable {
         run: Self::run,
         discard: Self::discard,
-        release: Self::release,
+        free: Self::free,
         take_result: Self::take_result,
         drop_result: Self::drop_result,
-        // SAFETY: (CELL-1) and the caller's reference.
-        subject: |cell| unsafe { Self::at(cell) }.subject_of(type_name::<Fut>(), type_name::<A>()),
-        // SAFETY: (CELL-1) and the caller's reference.
-        reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
+        subject: Self::subject,
+        reader: Self::reader,
         schedule: Front::<M, H>::schedule,
         wake: Front::<M, H>::wake,
         stop: Front::<M, H>::stop,
@@ -212,171 +149,162 @@ where
     /// Returns the cell with this header.
     ///
     /// # Safety
-    /// (CELL-1) It is the header of a cell with this table.
-    unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
+    /// (CELL-1) It is the header of a cell with this table, and a reference is held during `'a`.
+    unsafe fn of<'a>(header: NonNull<Header>) -> &'a Self {
         // SAFETY: guaranteed by the caller.
-        unsafe { Core::<M>::of(header) }.cast()
+        unsafe { Core::<M>::of(header).cast().as_ref() }
     }
 
-    /// Returns the core with this header.
-    ///
-    /// # Safety
-    /// As in `of`; a reference is held during `'a`.
-    unsafe fn at<'a>(header: NonNull<Header>) -> At<'a, M> {
-        // SAFETY: guaranteed by the caller.
-        unsafe { At::new(Core::of(header)) }
-    }
-
-    fn reader_pointer(&self) -> NonNull<()> {
-        NonNull::from(&self.reader).cast()
-    }
-
-    /// Takes apart a cell that was never shared.
-    fn take_apart(self) -> (H, A, ActorOptions<M>) {
-        let Cell {
-            front: Front { core, executor },
-            lifecycle,
-            ..
-        } = self;
-        let lifecycle = lifecycle.into_inner();
-        let Lifecycle::Waiting((actor, _)) = lifecycle else {
-            unreachable!("it was never run")
-        };
-        (executor, actor, core.into_options())
+    /// Returns the lifecycle, which is the caller's (CELL-3).
+    fn life(&self) -> *mut Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output> {
+        self.lifecycle.with_mut(|life| life)
     }
 
     /// # Safety
     /// As [`VTable::run`].
     unsafe fn run(header: NonNull<Header>) {
         // SAFETY: (CELL-1, CELL-4) the cell has not ended.
-        let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
-        let terminations = run::terminations();
-        if let Some(termination) = core.mailbox.state.begin() {
-            // SAFETY: (CELL-3) this is the run.
-            return unsafe { Self::end(header, Err(cell.fault(termination))) };
-        }
-        let waker = core.waker();
-        let poll = || {
-            cell.lifecycle.with_mut(|life| {
-                let mut cx = std::task::Context::from_waker(&waker);
-                // SAFETY: (CELL-3) this is the run; (LIFECYCLE-1) the cell is never moved.
-                unsafe {
-                    (*life).poll(
-                        |(actor, begin)| begin(actor, Context::new(Held::from(core))),
-                        || cell.front.completed(),
-                        &mut cx,
-                    )
-                }
-            })
-        };
-        let (reader, mut batch) = (cell.reader_pointer(), cell.front.executor.batch());
+        let cell = unsafe { Self::of(header) };
         // SAFETY: (CELL-3) this is the run.
-        let quota = cell.lifecycle.with_mut(|life| unsafe { (*life).quota() });
-        let (mut more, mut begun) = (0, Instant::ZERO);
-        if quota.is_known() {
-            (batch, more, begun) = front::pace(quota, batch);
-        }
-        // Tracing reports every message, so a traced run takes the slow path for each.
-        let terminations = (!core.header.is_traced()).then_some(terminations);
-        // SAFETY: (RUN-3) the reader is this cell's; (CELL-4) the cell ends only after the poll.
-        let (polled, notes) = unsafe {
-            CurrentRun::of_actor(as_run(header), reader, (batch, more), terminations).during(poll)
+        let life = unsafe { &mut *cell.life() };
+        // SAFETY: (CELL-1, RUN-3) the header and the reader are this cell's.
+        let begun = unsafe { cell.front.begin(header, Self::reader(header), life.quota()) };
+        let (turn, pace) = match begun {
+            Ok(begun) => begun,
+            // SAFETY: (CELL-3) this is the run.
+            Err(termination) => return unsafe { Self::terminate(header, termination) },
         };
-        if notes & run::SPENT != 0 {
+        // SAFETY: (RUN-1, CELL-4) the cell ends only after the turn; (RUN-2) the guard is dropped
+        // below.
+        let entered = unsafe { turn.enter() };
+        // SAFETY: (CELL-2) the waker is used while the cell is held; (LIFECYCLE-1) the cell is never
+        // moved.
+        let polled = unsafe {
+            let waker = Header::waker(header);
+            let mut cx = std::task::Context::from_waker(&waker);
+            let begin = |(actor, begin): Parts<M, A, Fut>| begin(actor, cell.front.context(header));
+            life.poll(begin, &cell.front, &mut cx)
+        };
+        drop(entered);
+        let Poll::Ready(result) = polled else {
+            cell.front.settle_lost(header, &turn, None);
+            if let Some(quota) = cell.front.next_quota(&turn, pace) {
+                life.set_quota(quota);
+            }
             // SAFETY: (CELL-3) this is the run.
-            unsafe { cell.learn(quota, batch, begun) };
-        }
-        if notes & run::LOST != 0 {
-            let fault = match &polled {
-                Poll::Ready(result) => result.as_ref().err(),
-                Poll::Pending => None,
-            };
-            cell.front.settle_kept(header, fault);
-        }
-        let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
-        match polled {
-            // SAFETY: (CELL-3) this is the run.
-            Poll::Ready(result) => unsafe { Self::end(header, result) },
-            Poll::Pending => match core.mailbox.state.rest(receiving, woken) {
-                RunOutcome::Asleep => {}
-                RunOutcome::Again => {
-                    // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the
-                    // cell before `schedule` returns.
-                    let executor = ManuallyDrop::new(unsafe {
-                        std::ptr::read(&raw const cell.front.executor)
-                    });
-                    // SAFETY: (RUNNABLE-1) the cell was made scheduled again; (RUNNABLE-3, CELL-4)
-                    // it has not ended.
-                    executor.schedule(unsafe { Runnable::from_cell(header) }, true);
-                }
-                RunOutcome::Drop => {
-                    let termination = core
-                        .mailbox
-                        .state
-                        .termination()
-                        .unwrap_or(Termination::Cancelled);
-                    // SAFETY: (CELL-3) this is the run.
-                    unsafe { Self::end(header, Err(cell.fault(termination))) };
-                }
-            },
-        }
-    }
-
-    /// Sets the quota of the next turn, after a turn that used up its batch.
-    ///
-    /// # Safety
-    /// (CELL-3) Called by the run.
-    #[cold]
-    #[inline(never)]
-    unsafe fn learn(&self, quota: Quota, batch: u32, begun: Instant) {
-        if self.front.executor.is_batch_chosen() {
+            if let Some(termination) = unsafe { cell.front.rest(header, &turn) } {
+                // SAFETY: (CELL-3) this is the run.
+                unsafe { Self::terminate(header, termination) };
+            }
             return;
-        }
-        let next = if quota.is_timed() {
-            quota.after_timed(batch, begun.elapsed())
-        } else {
-            quota.after_untimed()
         };
-        // SAFETY: guaranteed by the caller.
-        self.lifecycle
-            .with_mut(|life| unsafe { (*life).set_quota(next) });
+        cell.front.settle_lost(header, &turn, result.as_ref().err());
+        // SAFETY: (CELL-3) this is the run.
+        unsafe { Self::end(header, result) };
     }
 
     /// # Safety
     /// As [`VTable::discard`].
     unsafe fn discard(header: NonNull<Header>) {
         // SAFETY: (CELL-1, CELL-4) the cell has not ended.
-        let cell = unsafe { Self::of(header).as_ref() };
-        let executor = cell.front.executor.clone();
-        let termination = cell
-            .front
-            .core
-            .mailbox
-            .state
-            .begin()
-            .unwrap_or(Termination::Cancelled);
+        let front = unsafe { &Self::of(header).front };
+        let (executor, termination) = front.begin_last();
         // SAFETY: (CELL-3) this replaces a run.
-        unsafe { Self::end(header, Err(cell.fault(termination))) };
+        unsafe { Self::terminate(header, termination) };
         executor.discarded();
     }
 
+    /// Ends an actor that was terminated.
+    ///
     /// # Safety
-    /// As [`VTable::release`].
-    unsafe fn release(header: NonNull<Header>) {
-        // SAFETY: (CELL-2) the caller's reference.
-        let refs = unsafe { &header.as_ref().refs };
-        let order = if mutant("cell_released_relaxed") {
-            Ordering::Relaxed
-        } else {
-            Ordering::Release
-        };
-        // Release pairs with the fence below: every use of the cell happens before it is freed.
-        if refs.fetch_sub(1, order) == 1 {
-            if !mutant("cell_freed_without_fence") {
-                acquire(|order| refs.load(order));
-            }
-            // SAFETY: (CELL-2) the last reference; the memory is of `room`, in `put`.
-            unsafe { blocks::discard(Self::of(header)) };
+    /// As in `end`.
+    #[cold]
+    unsafe fn terminate(header: NonNull<Header>, termination: Termination) {
+        // SAFETY: (CELL-4) the cell has not ended; (CELL-3) this is the run.
+        unsafe {
+            let cell = Self::of(header);
+            let fault = cell.front.fault(termination, (*cell.life()).has_begun());
+            Self::end(header, Err(fault));
         }
+    }
+
+    /// Ends the actor: drops its state on this thread, and keeps or reports its result.
+    ///
+    /// # Safety
+    /// (CELL-1, CELL-4) It is the header of a cell with this table that has not ended. (CELL-3) The
+    /// run calls this as its last step.
+    unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
+        // SAFETY: (CELL-4) the cell's own reference is given up in the last line; (CELL-3) the
+        // lifecycle is the run's until then.
+        unsafe {
+            let cell = Self::of(header);
+            match &result {
+                Ok(_) => cell.front.drop_state(header, Self::clear),
+                Err(fault) => {
+                    let begun = (*cell.life()).has_begun();
+                    cell.front
+                        .drop_state_after(header, Self::clear, fault, begun);
+                }
+            }
+            let fault = (*cell.life()).keep(result);
+            cell.front.end(header, fault, type_name::<Fut::Output>);
+        }
+    }
+
+    /// Drops the future, or the actor that did not begin.
+    ///
+    /// # Safety
+    /// (CELL-3) Called by the run.
+    unsafe fn clear(header: NonNull<Header>) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { (*Self::of(header).life()).clear() };
+    }
+
+    /// # Safety
+    /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
+    unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
+        // SAFETY: (CELL-2) the caller's reference; (CELL-3) the caller alone takes the result.
+        unsafe {
+            let result = (*Self::of(header).life()).take_result();
+            out.cast::<Option<Result<Fut::Output, Fault>>>()
+                .write(result);
+        }
+    }
+
+    /// # Safety
+    /// As [`VTable::drop_result`].
+    unsafe fn drop_result(header: NonNull<Header>) {
+        // SAFETY: (CELL-1) and the caller's reference.
+        let cell = unsafe { Self::of(header) };
+        // SAFETY: (CELL-3) the caller guarantees that the cell has ended, and owns the result.
+        match unsafe { (*cell.life()).take_result() } {
+            Some(Ok(value)) => drop_result(value),
+            Some(Err(fault)) => cell.front.drop_fault(fault),
+            None => {}
+        }
+    }
+
+    /// # Safety
+    /// As [`VTable::free`].
+    unsafe fn free(header: NonNull<Header>) {
+        // SAFETY: (CELL-2) the last reference; the memory is of `room`, in `new`.
+        unsafe { blocks::discard(Core::<M>::of(header).cast::<Self>()) };
+    }
+
+    /// # Safety
+    /// As [`VTable::subject`].
+    unsafe fn subject(header: NonNull<Header>) -> Subject {
+        // SAFETY: (CELL-1) and the caller's reference.
+        let cell = unsafe { Self::of(header) };
+        cell.front
+            .core
+            .subject_of(type_name::<Fut>(), type_name::<A>())
+    }
+
+    /// # Safety
+    /// As [`VTable::reader`].
+    unsafe fn reader(header: NonNull<Header>) -> NonNull<()> {
+        // SAFETY: (CELL-1) and the caller's reference.
+        NonNull::from(unsafe { &Self::of(header).reader }).cast()
     }
 }

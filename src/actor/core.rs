@@ -8,7 +8,7 @@
 )]
 
 use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, offset_of};
+use std::mem::offset_of;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
@@ -74,7 +74,7 @@ impl<M> Core<M> {
     /// The reference is the caller's, and the caller does not use `core` afterwards.
     pub(super) unsafe fn release(core: NonNull<Core<M>>) {
         // SAFETY: (CELL-1, CELL-2) the reference is held until here.
-        unsafe { (core.as_ref().header.vtable.release)(Self::header_of(core)) };
+        unsafe { Header::release(Self::header_of(core)) };
     }
 
     pub(super) fn name(&self) -> Option<&str> {
@@ -95,14 +95,6 @@ impl<M> Core<M> {
             has_handle: flags.has(Flags::JOINABLE),
             addresses: self.mailbox.addresses(),
             incarnation: self.mailbox.incarnations(),
-        }
-    }
-
-    /// Returns the options of a core that was not shared with anything yet.
-    pub(super) fn into_options(self) -> ActorOptions<M> {
-        ActorOptions {
-            priority: self.header.priority(),
-            mailbox: self.mailbox.into_options(),
         }
     }
 
@@ -404,12 +396,6 @@ impl<'a, M> At<'a, M> {
             // SAFETY: (CELL-2) gives up the addresses' common reference.
             unsafe { Core::release(self.core) };
         }
-    }
-
-    /// Returns the actor's waker without a reference of its own, for use while the cell is held.
-    pub(super) fn waker(self) -> ManuallyDrop<Waker> {
-        // SAFETY: (CELL-2) the waker is used while the cell is held, and never dropped.
-        unsafe { Header::waker(self.header()) }
     }
 }
 

@@ -8,12 +8,12 @@
 )]
 
 use std::any::Any;
-use std::future::{Future, Ready, poll_fn};
+use std::future::{Future, poll_fn, ready};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::cell;
+use super::cell::{self, Parts};
 use super::context::Context;
 use super::core::ActorOptions;
 use super::handle::Handle;
@@ -166,7 +166,8 @@ fn nobodys_context<M: Send + 'static>() -> Context<M> {
         mailbox: MailboxOptions::of(None),
         priority: 0,
     };
-    let core = cell::stillborn::<M, Nowhere, (), Ready<()>>(Nowhere, options);
+    let parts: Parts<M, _, _> = ((), |(), _| ready(()));
+    let (core, _) = cell::new(Nowhere, parts, options);
     // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
     let handle = unsafe { Handle::<M, ()>::new(core) };
     // (CONTEXT-1) The cell has not begun, so it has no context yet.

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::contain::{Panic, attempt, attempt_on, contain};
+use crate::contain::{Panic, Step, attempt, attempt_or_clear, contain, contain_mut};
 use crate::error::Fault;
 use crate::task::quota::Quota;
 
@@ -28,46 +28,58 @@ pub(super) enum Lifecycle<F, Fut, T> {
     Gone,
 }
 
+/// What is notified of the end of a future, before the future is dropped.
+pub(super) trait Completed {
+    fn completed(&self);
+}
+
+impl Completed for () {
+    fn completed(&self) {}
+}
+
 impl<F, Fut, T> Lifecycle<F, Fut, T>
 where
     Fut: Future<Output = T>,
 {
-    /// Polls the future, which `begin` creates on the first call. While a panic unwinds, this calls
-    /// `panicked` and drops the future.
+    /// Polls the future, which `begin` creates on the first call. While a panic unwinds, this
+    /// notifies `owner` and drops the future.
     ///
     /// # Safety
     /// The lifecycle is not moved any more (LIFECYCLE-1).
     pub(super) unsafe fn poll(
         &mut self,
-        begin: impl FnOnce(F) -> Fut,
-        panicked: impl Fn(),
+        mut begin: impl FnMut(F) -> Fut,
+        owner: &impl Completed,
         cx: &mut Context<'_>,
     ) -> Poll<Result<T, Fault>> {
-        let poll = |lifecycle: &mut Self| {
-            if let Lifecycle::Waiting(_) = lifecycle {
-                lifecycle.begin(begin);
-            }
-            match lifecycle {
+        let mut polled = Poll::Pending;
+        let attempted = attempt_or_clear(&mut |step| match step {
+            Step::Run => {
+                if let Lifecycle::Waiting(_) = self {
+                    self.begin(&mut begin);
+                }
+                let Lifecycle::Running(future, _) = self else {
+                    unreachable!("an actor is polled only while it has a future")
+                };
                 // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
-                Lifecycle::Running(future, _) => unsafe { Pin::new_unchecked(future) }.poll(cx),
-                _ => unreachable!("an actor is polled only while it has a future"),
+                polled = unsafe { Pin::new_unchecked(future) }.poll(cx);
             }
-        };
-        let clear = |lifecycle: &mut Self| {
-            panicked();
-            lifecycle.clear();
-        };
-        match attempt_on(self, poll, clear) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            Err(panic) => Poll::Ready(Err(Fault::Panicked(panic))),
+            Step::Clear => {
+                owner.completed();
+                self.clear();
+            }
+        });
+        match (attempted, polled) {
+            (Ok(()), Poll::Pending) => Poll::Pending,
+            (Ok(()), Poll::Ready(value)) => Poll::Ready(Ok(value)),
+            (Err(panic), _) => Poll::Ready(Err(Fault::Panicked(panic))),
         }
     }
 
     /// Creates the future. Not in `poll`, so that no copy of the future stays on the stack while it
     /// is polled.
     #[inline(never)]
-    fn begin(&mut self, begin: impl FnOnce(F) -> Fut) {
+    fn begin(&mut self, begin: &mut impl FnMut(F) -> Fut) {
         let Lifecycle::Waiting(actor) = self else {
             unreachable!("checked by the caller")
         };
@@ -101,15 +113,34 @@ where
         // SAFETY: (LIFECYCLE-1) dropped in place, then overwritten without a second drop, even
         // after a panic.
         unsafe {
-            contain(|| this.drop_in_place());
+            contain_mut(&mut || this.drop_in_place());
             this.write(Lifecycle::Gone);
         }
     }
 
-    /// Stores the result. The earlier contents were dropped before.
-    pub(super) fn keep(&mut self, result: Result<T, Fault>) {
+    /// Stores the result, and returns the fault in it. The earlier contents were dropped before.
+    pub(super) fn keep(&mut self, result: Result<T, Fault>) -> Option<&Fault> {
         debug_assert!(matches!(self, Lifecycle::Gone));
-        *self = Lifecycle::Ended(result);
+        let this: *mut Self = self;
+        // SAFETY: (LIFECYCLE-3) nothing is left in its place.
+        unsafe { this.write(Lifecycle::Ended(result)) };
+        match self {
+            Lifecycle::Ended(Err(fault)) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// Returns what was to be called, which never will be.
+    #[cold]
+    pub(super) fn refuse(&mut self) -> F {
+        let Lifecycle::Waiting(actor) = self else {
+            unreachable!("it was never run")
+        };
+        let actor: *const F = actor;
+        // SAFETY: (LIFECYCLE-3) it is all that this state owns.
+        let actor = unsafe { self.move_out(actor) };
+        self.keep(Err(Fault::NotStarted));
+        actor
     }
 
     /// Returns the result, for a look.
@@ -193,15 +224,20 @@ impl<Fut: Future> Future for Attempt<Fut> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: (LIFECYCLE-1) it is pinned, and is polled and overwritten in place.
         let this = unsafe { self.get_unchecked_mut() };
-        let poll = |this: &mut Self| match this {
+        let mut polled = Poll::Pending;
+        let attempted = attempt_or_clear(&mut |step| match (step, &mut *this) {
+            (Step::Clear, this) => *this = Attempt::Gone,
             // SAFETY: (LIFECYCLE-1) as above.
-            Attempt::Running(future) => unsafe { Pin::new_unchecked(future) }.poll(cx).map(Ok),
+            (Step::Run, Attempt::Running(future)) => {
+                polled = unsafe { Pin::new_unchecked(future) }.poll(cx).map(Ok);
+            }
             #[cfg(debug_assertions)]
-            Attempt::Boxed(future) => future.as_mut().poll(cx).map(Ok),
-            _ => Poll::Ready(Err(this.take_panic())),
-        };
-        let polled = attempt_on(this, poll, |this| *this = Attempt::Gone);
-        let polled = polled.unwrap_or_else(|panic| Poll::Ready(Err(panic)));
+            (Step::Run, Attempt::Boxed(future)) => polled = future.as_mut().poll(cx).map(Ok),
+            (Step::Run, this) => polled = Poll::Ready(Err(this.take_panic())),
+        });
+        if let Err(panic) = attempted {
+            polled = Poll::Ready(Err(panic));
+        }
         if polled.is_ready() {
             contain(|| *this = Attempt::Gone);
         }

@@ -17,7 +17,7 @@ pub(super) use guard::{Standing, Switch};
 pub(super) use set::SourceSet;
 
 use crate::actor::address::Address;
-use crate::contain::{Panic, attempt_on, contain};
+use crate::contain::{Panic, Step, attempt_or_clear, contain};
 
 /// One source.
 pub(in crate::actor) struct Source<M> {
@@ -63,13 +63,15 @@ impl<M> Source<M> {
             Some(Standing::Background) => self.address = None,
             Some(Standing::Cancelled) => self.end(),
         }
-        let poll = |source: &mut Self| match &mut source.feed {
-            None => Poll::Ready(None),
-            Some(Feed::Once(future)) => future.as_mut().poll(cx).map(Some),
-            Some(Feed::Stream(stream)) => stream.as_mut().poll_next(cx),
-        };
-        match attempt_on(self, poll, Source::end) {
-            Ok(polled) => polled.map(|item| item.map(Ok)),
+        let mut polled = Poll::Ready(None);
+        let attempted = attempt_or_clear(&mut |step| match (step, &mut self.feed) {
+            (Step::Clear, _) => self.end(),
+            (Step::Run, None) => {}
+            (Step::Run, Some(Feed::Once(future))) => polled = future.as_mut().poll(cx).map(Some),
+            (Step::Run, Some(Feed::Stream(stream))) => polled = stream.as_mut().poll_next(cx),
+        });
+        match attempted {
+            Ok(()) => polled.map(|item| item.map(Ok)),
             Err(panic) => Poll::Ready(Some(Err(panic))),
         }
     }

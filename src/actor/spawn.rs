@@ -48,13 +48,18 @@ use crate::sync::Mutex;
 pub struct ActorBuilder<M, A, Fut, On = Current> {
     actor: A,
     begin: fn(A, Context<M>) -> Fut,
+    options: Options<M>,
+    on: On,
+}
+
+/// The options of a builder. What needs no more is compiled once for a message type.
+struct Options<M> {
     name: Option<Box<str>>,
     capacity: Option<usize>,
     priority: u8,
     /// Whether the actor is restarted, and with possible rules.
     restarts: Option<Result<(), SpawnProblem>>,
     hooks: Option<Box<HookOptions<M>>>,
-    on: On,
 }
 
 /// Creates a builder for an actor.
@@ -75,11 +80,13 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         ActorBuilder {
             actor,
             begin,
-            name: None,
-            capacity: None,
-            priority: 0,
-            restarts: None,
-            hooks: None,
+            options: Options {
+                name: None,
+                capacity: None,
+                priority: 0,
+                restarts: None,
+                hooks: None,
+            },
             on: Current,
         }
     }
@@ -90,7 +97,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///
     /// By default the actor has no name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into().into());
+        self.options.name = Some(name.into().into());
         self
     }
 
@@ -99,7 +106,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///
     /// Nothing is allocated in advance.
     pub fn capacity(mut self, messages: usize) -> Self {
-        self.capacity = Some(messages);
+        self.options.capacity = Some(messages);
         self
     }
 
@@ -109,7 +116,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// Its meaning depends on the scheduling [policy](crate::policy); the default policy ignores
     /// it.
     pub fn priority(mut self, level: u8) -> Self {
-        self.priority = level;
+        self.options.priority = level;
         self
     }
 
@@ -228,7 +235,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     }
 
     fn hooks_made(&mut self) -> &mut HookOptions<M> {
-        self.hooks.get_or_insert_default()
+        self.options.hooks.get_or_insert_default()
     }
 
     /// Sets the place where the actor runs. The default is the current runtime.
@@ -262,38 +269,31 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         ActorBuilder {
             actor: self.actor,
             begin: self.begin,
-            name: self.name,
-            capacity: self.capacity,
-            priority: self.priority,
-            restarts: self.restarts,
-            hooks: self.hooks,
+            options: self.options,
             on: target,
         }
     }
 
     /// Wraps what is spawned, so that it is restarted.
     pub(super) fn rebuild<Whole, Outer>(
-        self,
+        mut self,
         judged: Result<(), SpawnProblem>,
         begin: fn(Whole, Context<M>) -> Outer,
         wrap: impl FnOnce(A, fn(A, Context<M>) -> Fut) -> Whole,
     ) -> ActorBuilder<M, Whole, Outer, On> {
-        let earlier = self.restarts.unwrap_or(Ok(()));
+        let earlier = self.options.restarts.unwrap_or(Ok(()));
+        self.options.restarts = Some(earlier.and(judged));
         ActorBuilder {
             actor: wrap(self.actor, self.begin),
             begin,
-            name: self.name,
-            capacity: self.capacity,
-            priority: self.priority,
-            restarts: Some(earlier.and(judged)),
-            hooks: self.hooks,
+            options: self.options,
             on: self.on,
         }
     }
 
     /// Returns whether [`rebuild`](ActorBuilder::rebuild) was called.
     pub(super) fn is_restarted(&self) -> bool {
-        self.restarts.is_some()
+        self.options.restarts.is_some()
     }
 
     pub(super) fn set_bond(&mut self, bond: Bond) {
@@ -331,16 +331,13 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     {
         let (executor, _kept) = match self.judge() {
             Ok(executor) => executor,
-            Err(problem) => panic!("{}", self.describe(problem)),
+            Err(problem) => panic!("{}", self.options.describe(problem)),
         };
-        let (parts, options) = self.take_apart();
-        let core = match cell::new(executor, parts, options) {
-            Ok(core) => core,
-            Err((executor, actor, options)) => {
-                On::drop_refused(actor);
-                cell::stillborn::<_, _, A, Fut>(executor, options)
-            }
-        };
+        let options = self.options.for_cell();
+        let (core, refused) = cell::new(executor, (self.actor, self.begin), options);
+        if let Some(actor) = refused {
+            On::drop_refused(actor);
+        }
         // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
         unsafe { Handle::new(core) }
     }
@@ -382,18 +379,17 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         let (executor, _kept) = match self.judge() {
             Ok(executor) => executor,
             Err(problem) => {
-                contain(|| drop(self.hooks));
+                contain(|| drop(self.options));
                 return Err(SpawnError::new(self.actor, problem));
             }
         };
-        let (parts, options) = self.take_apart();
-        match cell::new(executor, parts, options) {
-            // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
-            Ok(core) => Ok(unsafe { Handle::new(core) }),
-            Err((_, actor, options)) => {
-                contain(|| drop(options));
-                Err(SpawnError::new(actor, SpawnProblem::ShutDown))
-            }
+        let options = self.options.for_cell();
+        let (core, refused) = cell::new(executor, (self.actor, self.begin), options);
+        // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
+        let handle = unsafe { Handle::new(core) };
+        match refused {
+            None => Ok(handle),
+            Some(actor) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
         }
     }
 
@@ -401,30 +397,45 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     where
         On: SpawnTarget<Fut>,
     {
-        self.judge_options()?;
-        self.on.executor(self.name.as_deref(), self.priority)
+        self.options.judge()?;
+        let Options { name, priority, .. } = &self.options;
+        self.on.executor(name.as_deref(), *priority)
     }
 
-    pub(super) fn judge_options(&self) -> Result<(), SpawnProblem> {
+    /// Takes apart an actor that needs no executor of a runtime.
+    ///
+    /// # Panics
+    /// If an option is out of range.
+    #[track_caller]
+    pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, ActorOptions<M>) {
+        if let Err(problem) = self.options.judge() {
+            panic!("{}", self.options.describe(problem));
+        }
+        ((self.actor, self.begin), self.options.for_cell())
+    }
+}
+
+impl<M> Options<M> {
+    fn judge(&self) -> Result<(), SpawnProblem> {
         match self.capacity {
             Some(0) => Err(SpawnProblem::ZeroCapacity),
             _ => self.restarts.unwrap_or(Ok(())),
         }
     }
 
-    pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, ActorOptions<M>) {
-        let options = ActorOptions {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn for_cell(self) -> ActorOptions<M> {
+        ActorOptions {
             mailbox: MailboxOptions {
                 name: self.name,
                 capacity: self.capacity,
                 hooks: self.hooks.map(|options| Box::new(Hooks::new(*options))),
             },
             priority: self.priority,
-        };
-        ((self.actor, self.begin), options)
+        }
     }
 
-    pub(super) fn describe(&self, problem: SpawnProblem) -> String {
+    fn describe(&self, problem: SpawnProblem) -> String {
         match &self.name {
             Some(name) => format!("cannot spawn the actor {name:?}: {problem}"),
             None => format!("cannot spawn an actor: {problem}"),
@@ -435,9 +446,9 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 impl<M, A, Fut, On> std::fmt::Debug for ActorBuilder<M, A, Fut, On> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ActorBuilder")
-            .field("name", &self.name)
-            .field("capacity", &self.capacity)
-            .field("priority", &self.priority)
+            .field("name", &self.options.name)
+            .field("capacity", &self.options.capacity)
+            .field("priority", &self.options.priority)
             .finish_non_exhaustive()
     }
 }

@@ -74,17 +74,13 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         A: 'static,
         Fut: Future + 'static,
     {
-        if let Err(problem) = self.judge_options() {
-            panic!("{}", self.describe(problem));
-        }
         let (parts, options) = self.take_apart();
         let executor = Arc::new(SplitExecutor {
             slot: Mutex::new(RunnableSlot::default()),
             runtime: context::runtime().filter(|runtime| runtime.is_simulated()),
         });
-        let Ok(core) = cell::new(executor.clone(), parts, options) else {
-            unreachable!("this executor is never closed")
-        };
+        // This executor is never closed.
+        let (core, _) = cell::new(executor.clone(), parts, options);
         // SAFETY: (CELL-2) a new cell comes with one address.
         let address = unsafe { Address::from_core(core) };
         let split = Split {

@@ -86,18 +86,23 @@ impl<M> At<'_, M> {
 
     /// Traces the end of the actor, with the messages that are dropped later.
     #[cold]
-    pub(super) fn ended<T>(self, result: &Result<T, Fault>, messages: &Batch<M>) {
+    pub(super) fn ended(
+        self,
+        fault: Option<&Fault>,
+        value: fn() -> &'static str,
+        messages: &Batch<M>,
+    ) {
         if !self.mailbox.is_traced() {
             return;
         }
         self.dropped(messages, false);
         self.mailbox.end_trace();
-        match result {
-            Ok(_) => self.tell_tracer(EventKind::Returned {
-                value: &short(type_name::<T>()),
+        match fault {
+            None => self.tell_tracer(EventKind::Returned {
+                value: &short(value()),
                 to: parent_of(self.header.id()),
             }),
-            Err(fault) => self.tell_tracer(EventKind::Faulted { fault, part: "" }),
+            Some(fault) => self.tell_tracer(EventKind::Faulted { fault, part: "" }),
         }
         self.tell_tracer(EventKind::Destroyed);
     }

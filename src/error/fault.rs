@@ -50,14 +50,6 @@ pub enum End {
 }
 
 impl End {
-    /// Returns the end of an actor with this result.
-    pub(crate) fn of<T>(result: &Result<T, Fault>) -> Self {
-        match result {
-            Ok(_) => End::Returned,
-            Err(fault) => End::of_fault(fault),
-        }
-    }
-
     pub(crate) fn of_fault(fault: &Fault) -> Self {
         match fault {
             Fault::Panicked(_) => End::Panicked,

@@ -14,7 +14,7 @@ use super::hub::{Awaited, Hub};
 use super::identity::Key;
 use super::seat::Seat;
 use super::want::Wants;
-use crate::contain::{attempt, attempt_on, contain, drop_result};
+use crate::contain::{Step, attempt, attempt_or_clear, contain, drop_result};
 use crate::error::Fault;
 use crate::instant::Instant;
 use crate::lock::SpinLock;
@@ -198,18 +198,19 @@ impl<W: Work> Cell<W> {
 
     /// Polls the future of a task that has begun.
     fn poll(&self, future: Pending<W::Output>, cx: &mut TaskContext<'_>) -> Ran {
-        let mut future = Some(future);
-        let poll = |it: &mut Option<Pending<W::Output>>| {
-            it.as_mut().map(|future| future.as_mut().poll(cx))
-        };
-        let polled = attempt_on(&mut future, poll, |it| *it = None);
-        match polled {
-            Err(panic) => self.end(Err(TaskError::Panicked(panic))),
-            Ok(Some(Poll::Ready(value))) => {
+        let (mut future, mut polled) = (Some(future), Poll::Pending);
+        let attempted = attempt_or_clear(&mut |step| match (step, &mut future) {
+            (Step::Clear, future) => *future = None,
+            (Step::Run, Some(future)) => polled = future.as_mut().poll(cx),
+            (Step::Run, None) => {}
+        });
+        match (attempted, polled) {
+            (Err(panic), _) => self.end(Err(TaskError::Panicked(panic))),
+            (Ok(()), Poll::Ready(value)) => {
                 contain(|| drop(future));
                 self.end(Ok(value))
             }
-            Ok(_) => {
+            (Ok(()), Poll::Pending) => {
                 if let Some(future) = future {
                     self.swap(Stage::Future(future));
                 }

@@ -83,11 +83,6 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Returns what `new` was called with. The mailbox was never shared.
-    pub(crate) fn into_options(self) -> MailboxOptions<M> {
-        self.contents.into_inner().into_options()
-    }
-
     /// Creates a mailbox as `new` does, with a bound.
     #[cfg(test)]
     pub(super) fn with_capacity(capacity: Option<usize>) -> Self {
@@ -194,12 +189,6 @@ impl<M> Mailbox<M> {
 }
 
 impl<M> Contents<M> {
-    /// Returns what `Mailbox::new` was called with.
-    pub(super) fn into_options(self) -> MailboxOptions<M> {
-        self.extras
-            .map_or(MailboxOptions::of(None), ExtrasBox::into_options)
-    }
-
     pub(super) fn hooks(&mut self) -> Option<&mut Hooks<M>> {
         self.extras()?.hooks.as_deref_mut()
     }

@@ -7,7 +7,6 @@
 //!   never borrowed mutably after creation, and lives as long as the mailbox.
 #![expect(unsafe_code, reason = "two halves with different rights; see EXTRAS-1")]
 
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -96,17 +95,6 @@ impl<M> ExtrasBox<M> {
         // SAFETY: the block has room for the extras.
         unsafe { extras.write(Extras { mailbox, actor }) };
         ExtrasBox(extras)
-    }
-
-    /// Returns what `new` was called with. The extras were never shared.
-    pub(super) fn into_options(self) -> MailboxOptions<M> {
-        // SAFETY: allocated by `new`, and not dropped afterwards.
-        let Extras { mailbox, actor } = unsafe { blocks::take_out(ManuallyDrop::new(self).0) };
-        MailboxOptions {
-            capacity: mailbox.bound.map(|bound| bound.capacity),
-            name: actor.name.and_then(Arc::into_inner),
-            hooks: mailbox.hooks,
-        }
     }
 }
 

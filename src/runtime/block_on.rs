@@ -14,7 +14,7 @@ use super::host::HostContext;
 use super::inner::Inner;
 use super::nested;
 use super::waiting::Waiting;
-use crate::contain::{Panic, attempt_on};
+use crate::contain::{Panic, Step, attempt_or_clear};
 use crate::instant::RealTime;
 use crate::task::loss;
 
@@ -140,16 +140,22 @@ struct WaitingCall<'a, F: Future> {
 impl<F: Future> BlockingCall for WaitingCall<'_, F> {
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         // The loop of another call may be polling here, so a panic is kept for this call.
-        let polled = attempt_on(
-            &mut self.future,
-            |future| Some(future.as_mut().as_pin_mut()?.poll(cx)),
-            |future| future.set(None),
-        );
-        match polled {
-            Ok(Some(Poll::Pending)) => return false,
-            Ok(Some(Poll::Ready(value))) => self.outcome = Some(Ok(value)),
-            Ok(None) => {}
-            Err(panic) => self.outcome = Some(Err(panic)),
+        let mut polled = None;
+        let attempted = attempt_or_clear(&mut |step| match step {
+            Step::Run => {
+                polled = self
+                    .future
+                    .as_mut()
+                    .as_pin_mut()
+                    .map(|future| future.poll(cx))
+            }
+            Step::Clear => self.future.set(None),
+        });
+        match (attempted, polled) {
+            (Ok(()), Some(Poll::Pending)) => return false,
+            (Ok(()), Some(Poll::Ready(value))) => self.outcome = Some(Ok(value)),
+            (Ok(()), None) => {}
+            (Err(panic), _) => self.outcome = Some(Err(panic)),
         }
         true
     }

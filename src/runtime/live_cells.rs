@@ -201,7 +201,7 @@ impl LiveCells {
             for cell in cells {
                 each(cell);
                 // SAFETY: the reference that `hold_cells` took.
-                unsafe { (cell.as_ref().vtable.release)(cell) };
+                unsafe { Header::release(cell) };
             }
         }
     }

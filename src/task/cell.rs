@@ -39,7 +39,7 @@ use super::runnable::{RunVTable, Runnable};
 use super::state::PollOutcome;
 use super::task_header::{self, TaskHeader, TaskVTable};
 use crate::blocks;
-use crate::contain::{attempt_on, contain, drop_result};
+use crate::contain::{Step, attempt_or_clear, contain_mut, drop_result};
 use crate::info::TaskInfo;
 use crate::sync::UnsafeCell;
 
@@ -124,6 +124,11 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         },
     };
 
+    /// Returns the part that belongs to the turn, which is the caller's (TASK-3).
+    fn run_part(&self) -> *mut RunPart<Fut> {
+        self.run_part.with_mut(|run_part| run_part)
+    }
+
     /// # Safety
     /// As [`RunVTable::run`].
     unsafe fn run(header: NonNull<()>) {
@@ -137,41 +142,40 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         }
         // SAFETY: (TASK-2) the task does not end during its turn, which keeps the cell.
         let waker = unsafe { task_header::waker(header) };
-        let poll = || {
-            cell.run_part.with_mut(|run_part| {
-                let poll = |run_part: &mut RunPart<Fut>| {
-                    // SAFETY: (TASK-3) this is the turn, so the content is the future; a cell is
-                    // never moved.
-                    let future = unsafe { Pin::new_unchecked(&mut *run_part.content.future) };
-                    future.poll(&mut Context::from_waker(&waker))
-                };
+        // SAFETY: (TASK-3) this is the turn.
+        let run_part = unsafe { &mut *cell.run_part() };
+        let turn = CurrentRun::of_task(header.cast());
+        // SAFETY: (RUN-1, TASK-2) the task does not end before the poll has returned; (RUN-2) the
+        // guard is dropped below.
+        let entered = unsafe { turn.enter() };
+        let mut polled = Poll::Pending;
+        let attempted = attempt_or_clear(&mut |step| match step {
+            Step::Run => {
                 // SAFETY: (TASK-3) this is the turn, so the content is the future; a cell is never
                 // moved.
-                unsafe { attempt_on(&mut *run_part, poll, |run_part| cell.drop_future(run_part)) }
-            })
-        };
-        // SAFETY: (TASK-2) the task does not end before the poll has returned.
-        let (polled, notes) = unsafe { CurrentRun::of_task(header.cast()).during(poll) };
-        let mut woken = notes & run::WOKEN != 0;
-        match polled {
-            Ok(Poll::Pending) => {}
+                let future = unsafe { Pin::new_unchecked(&mut *run_part.content.future) };
+                polled = future.poll(&mut Context::from_waker(&waker));
+            }
+            // SAFETY: (TASK-3) this is the turn, so the content is the future.
+            Step::Clear => unsafe { cell.drop_future(run_part) },
+        });
+        drop(entered);
+        match (attempted, polled) {
+            (Ok(()), Poll::Pending) => {}
             // SAFETY: (TASK-3) this is the turn.
-            Ok(Poll::Ready(value)) => return unsafe { Self::end(header, Some(Ok(value))) },
-            Err(panic) => {
+            (Ok(()), Poll::Ready(value)) => return unsafe { Self::end(header, Some(Ok(value))) },
+            (Err(panic), _) => {
                 let unheard = Unheard::new(panic, &cell.executor);
                 // SAFETY: (TASK-3) the future was dropped while the panic unwound.
                 return unsafe { Self::finish(header, Some(Err(unheard))) };
             }
         }
-        cell.run_part.with_mut(|run_part| {
-            // SAFETY: (TASK-3) this is the turn.
-            let live_index = unsafe { &mut (*run_part).live_index };
-            if live_index.is_none() {
-                *live_index = cell.executor.track(&waker);
-                // The executor is cancelling all tasks: this one wakes itself, to be dropped.
-                woken |= live_index.is_none();
-            }
-        });
+        let mut woken = turn.notes() & run::WOKEN != 0;
+        if run_part.live_index.is_none() {
+            run_part.live_index = cell.executor.track(&waker);
+            // The executor is cancelling all tasks: this one wakes itself, to be dropped.
+            woken |= run_part.live_index.is_none();
+        }
         match state.rest(woken) {
             PollOutcome::Asleep => {}
             PollOutcome::Again => {
@@ -215,8 +219,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         // the turn.
         unsafe {
             let cell = header.cast::<Self>().as_ref();
-            cell.run_part
-                .with_mut(|run_part| cell.drop_future(&mut *run_part));
+            cell.drop_future(&mut *cell.run_part());
             Self::finish(header, outcome);
         }
     }
@@ -228,7 +231,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     unsafe fn drop_future(&self, run_part: &mut RunPart<Fut>) {
         self.executor.task_completed();
         // SAFETY: (TASK-3) the content is the future.
-        contain(|| unsafe { ManuallyDrop::drop(&mut run_part.content.future) });
+        contain_mut(&mut || unsafe { ManuallyDrop::drop(&mut run_part.content.future) });
     }
 
     /// Ends a task whose future was dropped already.
@@ -239,15 +242,13 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         // SAFETY: (TASK-1, TASK-2) the task has not ended before the last line.
         let cell = unsafe { header.cast::<Self>().as_ref() };
         let has_value = outcome.is_some();
-        let live_index = cell.run_part.with_mut(|run_part| {
-            // SAFETY: (TASK-3) the future was dropped, so the outcome may take its place.
-            unsafe {
-                if let Some(outcome) = outcome {
-                    (*run_part).content.outcome = ManuallyDrop::new(outcome);
-                }
-                (*run_part).live_index.take()
-            }
-        });
+        // SAFETY: (TASK-3) this is the turn.
+        let run_part = unsafe { &mut *cell.run_part() };
+        if let Some(outcome) = outcome {
+            // The future was dropped (TASK-3), so the outcome may take its place.
+            run_part.content.outcome = ManuallyDrop::new(outcome);
+        }
+        let live_index = run_part.live_index.take();
         cell.executor.task_dropped();
         if let Some(live_index) = live_index {
             cell.executor.untrack(live_index);
@@ -275,10 +276,9 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         // SAFETY: (TASK-3) by the caller's promise.
         unsafe {
             let cell = header.cast::<Self>().as_ref();
-            let outcome =
-                |run_part: *mut RunPart<Fut>| ManuallyDrop::take(&mut (*run_part).content.outcome);
+            let outcome = ManuallyDrop::take(&mut (*cell.run_part()).content.outcome);
             out.cast::<Option<Outcome<Fut::Output>>>()
-                .write(Some(cell.run_part.with_mut(outcome)));
+                .write(Some(outcome));
         }
     }
 
@@ -287,10 +287,8 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     unsafe fn forget(header: NonNull<TaskHeader>) {
         // SAFETY: (TASK-3) by the caller's promise.
         let cell = unsafe { header.cast::<Self>().as_ref() };
-        let outcome = cell.run_part.with_mut(|run_part| {
-            // SAFETY: (TASK-3) by the caller's promise.
-            unsafe { ManuallyDrop::take(&mut (*run_part).content.outcome) }
-        });
+        // SAFETY: (TASK-3) by the caller's promise.
+        let outcome = unsafe { ManuallyDrop::take(&mut (*cell.run_part()).content.outcome) };
         match outcome {
             Ok(value) => drop_result(value),
             Err(unheard) => drop(unheard),

@@ -19,7 +19,7 @@ use super::message_event::MessageEvent;
 use crate::error::{Fault, FaultyPart};
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{COUNT_MAX, Process};
+use crate::sync::{COUNT_MAX, Process, acquire, mutant};
 use crate::tracer::{Subject, Tracer};
 
 /// The part of a cell that code without its types uses.
@@ -88,6 +88,29 @@ impl Header {
         }
     }
 
+    /// Releases a reference; the last one frees the cell.
+    ///
+    /// # Safety
+    /// The caller holds the reference, and does not use the cell afterwards.
+    pub(crate) unsafe fn release(cell: NonNull<Header>) {
+        // SAFETY: the caller's reference.
+        let header = unsafe { cell.as_ref() };
+        let (refs, free) = (&header.refs, header.vtable.free);
+        let order = if mutant("cell_released_relaxed") {
+            Ordering::Relaxed
+        } else {
+            Ordering::Release
+        };
+        // Release pairs with the fence below: every use of the cell happens before it is freed.
+        if refs.fetch_sub(1, order) == 1 {
+            if !mutant("cell_freed_without_fence") {
+                acquire(|order| refs.load(order));
+            }
+            // SAFETY: it was the last reference.
+            unsafe { free(cell) };
+        }
+    }
+
     /// Returns a waker of the cell that owns no reference.
     ///
     /// # Safety
@@ -118,7 +141,7 @@ static WAKER: RawWakerVTable = RawWakerVTable::new(
     |data| unsafe {
         let header = header_of(data);
         (header.as_ref().vtable.wake)(header);
-        (header.as_ref().vtable.release)(header);
+        Header::release(header);
     },
     // SAFETY: (HEADER-1) the waker's reference.
     |data| unsafe {
@@ -128,7 +151,7 @@ static WAKER: RawWakerVTable = RawWakerVTable::new(
     // SAFETY: (HEADER-1) the waker's reference, which is released with the waker.
     |data| unsafe {
         let header = header_of(data);
-        (header.as_ref().vtable.release)(header);
+        Header::release(header);
     },
 );
 
@@ -215,8 +238,8 @@ pub(crate) struct VTable {
     pub(crate) cancel: unsafe fn(NonNull<Header>),
     /// Drops the messages of the cell, after `cancel`. The caller holds a reference.
     pub(crate) refuse: unsafe fn(NonNull<Header>),
-    /// Releases a reference; the last one frees the cell.
-    pub(crate) release: unsafe fn(NonNull<Header>),
+    /// Frees the cell. The last reference was released.
+    pub(crate) free: unsafe fn(NonNull<Header>),
     /// Moves the result to `*out`, of the cell's result type. The cell has ended; called once.
     pub(crate) take_result: unsafe fn(NonNull<Header>, out: *mut ()),
     /// Drops a result that will not be requested. The cell has ended; called once.

@@ -19,6 +19,7 @@
 mod tests;
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use super::header::Header;
@@ -114,25 +115,23 @@ impl CurrentRun {
         }
     }
 
-    /// Calls `f` as this turn. Also returns the notes.
+    /// Begins the turn. It lasts until the guard is dropped.
     ///
     /// # Safety
-    /// (RUN-1) The task or actor of the turn does not end before `f` has returned.
+    /// (RUN-1) The task or actor does not end before that. (RUN-2) The caller drops the guard, in its
+    /// own call and after all guards of later turns.
     #[inline(always)]
-    pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u8) {
-        /// Restores the outer turn as the innermost, also if `f` panics.
-        struct Outer(Option<NonNull<CurrentRun>>);
-        impl Drop for Outer {
-            #[inline]
-            fn drop(&mut self) {
-                let _ = RUN.try_with(|run| run.set(self.0));
-            }
+    pub(crate) unsafe fn enter(&self) -> Entered<'_> {
+        let outer = RUN.try_with(|run| run.replace(Some(NonNull::from(self))));
+        Entered {
+            outer: outer.unwrap_or(None),
+            _turn: PhantomData,
         }
-        let outer = RUN.try_with(|run| run.replace(Some(NonNull::from(&self))));
-        let outer = Outer(outer.unwrap_or(None));
-        let result = f();
-        drop(outer);
-        (result, self.notes.get())
+    }
+
+    #[inline]
+    pub(crate) fn notes(&self) -> u8 {
+        self.notes.get()
     }
 
     pub(crate) fn reader(&self) -> NonNull<()> {
@@ -160,6 +159,20 @@ impl CurrentRun {
     #[inline]
     pub(crate) fn spend(&self) {
         spend_of(&self.left);
+    }
+}
+
+/// Restores the outer turn as the innermost when it is dropped.
+#[must_use = "the turn ends when this is dropped"]
+pub(crate) struct Entered<'a> {
+    outer: Option<NonNull<CurrentRun>>,
+    _turn: PhantomData<&'a CurrentRun>,
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let _ = RUN.try_with(|run| run.set(self.outer));
     }
 }
 

@@ -7,19 +7,25 @@
     reason = "the front of one allocation seen through several types; see CELL-1 in cell.rs"
 )]
 
+use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::ptr::NonNull;
 
-use crate::actor::core::{At, Core, Held};
+use crate::actor::context::Context;
+use crate::actor::core::{ActorOptions, At, Core, Held};
+use crate::actor::lifecycle::Completed;
 use crate::actor::traced;
-use crate::error::{AskCause, AskDetail, Fault, FaultyPart, UnhandledFault};
+use crate::error::{AskCause, AskDetail, End, Fault, FaultyPart, UnhandledFault};
 use crate::info::TaskInfo;
 use crate::instant::Instant;
-use crate::mailbox::{Termination, Wake};
+use crate::mailbox::{Batch, RunOutcome, Termination, Wake};
 use crate::sync::Process;
+use crate::sync::atomic::Ordering;
 use crate::task::quota::Quota;
-use crate::task::run;
+use crate::task::run::{self, CurrentRun};
 use crate::task::{
-    ActorExecutor, Deed, Delivery, Header, Look, MessageEvent, Runnable, WithTracer, as_run, loss,
+    ActorExecutor, Deed, Delivery, Header, Look, MessageEvent, Runnable, VTable, WithTracer,
+    as_run, loss,
 };
 
 #[repr(C)]
@@ -28,12 +34,76 @@ pub(super) struct Front<M, H> {
     pub(super) executor: H,
 }
 
+/// How many messages a turn of an actor may handle.
+pub(super) struct Pace {
+    batch: u32,
+    quota: Quota,
+    /// When the turn began, if it is timed.
+    begun: Instant,
+}
+
 /// The functions of the header's table. Of each, the caller holds a reference.
 impl<M, H> Front<M, H>
 where
     M: Send + 'static,
     H: ActorExecutor,
 {
+    /// Writes the front of a new cell.
+    ///
+    /// # Safety
+    /// The memory is for a front. It is the first part of a cell with this table.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) unsafe fn write(
+        place: *mut Self,
+        vtable: &'static VTable,
+        executor: H,
+        options: ActorOptions<M>,
+    ) {
+        let core = Core::new(vtable, executor.marks(), options);
+        // SAFETY: guaranteed by the caller.
+        unsafe { place.write(Front { core, executor }) };
+    }
+
+    /// Schedules a new cell. Returns false if the executor is shutting down.
+    ///
+    /// # Safety
+    /// (CELL-1) The core is of a new cell with such a front, whose references the caller holds.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) unsafe fn launch(core: NonNull<Core<M>>, place: &'static Location<'static>) -> bool {
+        // SAFETY: guaranteed by the caller.
+        let (header, front) = unsafe { (Core::header_of(core), core.cast::<Self>().as_ref()) };
+        if !front.executor.enter(header) {
+            return false;
+        }
+        if front.core.header.is_marked() {
+            front.executor.spawned(|| front.core.info(), place);
+            if front.core.header.is_traced() {
+                // SAFETY: (CELL-2) the references of the caller.
+                unsafe { At::<M>::new(core) }.created();
+            }
+        }
+        // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
+        let runnable = unsafe { Runnable::from_cell(header) };
+        // The caller's references keep the cell allocated, however soon it ends.
+        front.executor.schedule(runnable, false);
+        true
+    }
+
+    /// Ends a cell that was not launched.
+    ///
+    /// # Safety
+    /// (CELL-1) The core is of such a cell, which is not shared.
+    #[cold]
+    pub(super) unsafe fn end_unborn(core: NonNull<Core<M>>) {
+        // SAFETY: (CELL-2) guaranteed by the caller.
+        let core: At<'_, M> = unsafe { At::new(core) };
+        core.mailbox.forget_context();
+        core.finish_undelivered(End::NotStarted, Batch::EMPTY);
+        core.mailbox.end(End::NotStarted);
+        // An ended cell holds no reference to itself (CELL-4). Relaxed: it is not shared yet.
+        core.header.refs.store(2, Ordering::Relaxed);
+    }
+
     /// Returns the front with this header.
     ///
     /// # Safety
@@ -165,6 +235,107 @@ where
         });
     }
 
+    // -- the run --------------------------------------------------------------------------------
+
+    /// Begins a run. Returns its turn or, if the actor was terminated, how.
+    ///
+    /// # Safety
+    /// (CELL-1, RUN-3) The header and the reader are of this cell. (CELL-3) Called by the run.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) unsafe fn begin(
+        &self,
+        header: NonNull<Header>,
+        reader: NonNull<()>,
+        quota: Quota,
+    ) -> Result<(CurrentRun, Pace), Termination> {
+        let terminations = run::terminations();
+        if let Some(termination) = self.core.mailbox.state.begin() {
+            return Err(termination);
+        }
+        let (mut batch, mut more, mut begun) = (self.executor.batch(), 0, Instant::ZERO);
+        if quota.is_known() {
+            (batch, more, begun) = pace(quota, batch);
+        }
+        // Tracing reports every message, so a traced run takes the slow path for each.
+        let terminations = (!self.core.header.is_traced()).then_some(terminations);
+        // SAFETY: guaranteed by the caller.
+        let run =
+            unsafe { CurrentRun::of_actor(as_run(header), reader, (batch, more), terminations) };
+        let pace = Pace {
+            batch,
+            quota,
+            begun,
+        };
+        Ok((run, pace))
+    }
+
+    /// Begins the run that drops a cell instead.
+    pub(super) fn begin_last(&self) -> (H, Termination) {
+        let termination = self.core.mailbox.state.begin();
+        let termination = termination.unwrap_or(Termination::Cancelled);
+        (self.executor.clone(), termination)
+    }
+
+    /// Creates the context of the actor.
+    ///
+    /// # Safety
+    /// (CELL-1) The header is of this cell.
+    pub(super) unsafe fn context(&self, header: NonNull<Header>) -> Context<M> {
+        // SAFETY: guaranteed by the caller; (CELL-2) the borrowed cell is held.
+        Context::new(Held::from(unsafe { Self::at(header) }))
+    }
+
+    /// Returns the quota of the next turn, if this turn has used up its batch.
+    #[inline]
+    pub(super) fn next_quota(&self, turn: &CurrentRun, pace: Pace) -> Option<Quota> {
+        match turn.notes() & run::SPENT {
+            0 => None,
+            _ => self.learn(pace),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(&self, pace: Pace) -> Option<Quota> {
+        if self.executor.is_batch_chosen() {
+            return None;
+        }
+        Some(match pace.quota.is_timed() {
+            true => pace.quota.after_timed(pace.batch, pace.begun.elapsed()),
+            false => pace.quota.after_untimed(),
+        })
+    }
+
+    /// Ends the turn of an actor that is pending. Returns how it was terminated, if it was: then it
+    /// is to be ended now. Otherwise the cell is not the caller's any more.
+    ///
+    /// # Safety
+    /// (CELL-1) The header is of this cell. (CELL-3) Called by the run.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) unsafe fn rest(
+        &self,
+        header: NonNull<Header>,
+        turn: &CurrentRun,
+    ) -> Option<Termination> {
+        let notes = turn.notes();
+        let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
+        let state = &self.core.mailbox.state;
+        match state.rest(receiving, woken) {
+            RunOutcome::Asleep => None,
+            RunOutcome::Again => {
+                // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the cell
+                // before `schedule` returns.
+                let executor =
+                    ManuallyDrop::new(unsafe { std::ptr::read(&raw const self.executor) });
+                // SAFETY: (RUNNABLE-1) the cell was made scheduled again; (RUNNABLE-3, CELL-4) it
+                // has not ended.
+                executor.schedule(unsafe { Runnable::from_cell(header) }, true);
+                None
+            }
+            RunOutcome::Drop => Some(state.termination().unwrap_or(Termination::Cancelled)),
+        }
+    }
+
     /// Returns the fault of an actor that was terminated.
     pub(super) fn fault(&self, termination: Termination, begun: bool) -> Fault {
         match termination {
@@ -175,16 +346,22 @@ where
         }
     }
 
-    /// Notifies the observer of the end, before the future is dropped.
-    pub(super) fn completed(&self) {
-        if self.executor.is_observed() {
-            self.executor.completed(&self.core.info());
+    /// Settles the replies that were lost while the turn unwound, because of this fault.
+    #[inline]
+    pub(super) fn settle_lost(
+        &self,
+        header: NonNull<Header>,
+        turn: &CurrentRun,
+        fault: Option<&Fault>,
+    ) {
+        if turn.notes() & run::LOST != 0 {
+            self.settle_kept(header, fault);
         }
     }
 
-    /// Settles the replies that were lost while the turn unwound, because of this fault.
     #[cold]
-    pub(super) fn settle_kept(&self, header: NonNull<Header>, fault: Option<&Fault>) {
+    #[inline(never)]
+    fn settle_kept(&self, header: NonNull<Header>, fault: Option<&Fault>) {
         let detail = match fault {
             Some(Fault::Panicked(panic)) => {
                 let text = panic.text().unwrap_or_default().to_owned();
@@ -197,11 +374,24 @@ where
     }
 }
 
+/// Notifies the observer of the end, before the future is dropped.
+impl<M, H> Completed for Front<M, H>
+where
+    M: Send + 'static,
+    H: ActorExecutor,
+{
+    fn completed(&self) {
+        if self.executor.is_observed() {
+            self.executor.completed(&self.core.info());
+        }
+    }
+}
+
 /// Returns how many messages a turn may handle, how many more if nothing else waits, and when it
 /// began, if it is timed.
 #[cold]
 #[inline(never)]
-pub(super) fn pace(quota: Quota, batch: u32) -> (u32, u32, Instant) {
+fn pace(quota: Quota, batch: u32) -> (u32, u32, Instant) {
     let begun = if quota.is_timed() {
         Instant::now()
     } else {

@@ -271,7 +271,7 @@ where
             begin(actor.expect("it is kept until the last begin"), context)
         };
         // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
-        let polled = unsafe { self.incarnation.poll(begin, || (), cx) };
+        let polled = unsafe { self.incarnation.poll(begin, &(), cx) };
         if is_new {
             self.report(Report::Begun);
         }

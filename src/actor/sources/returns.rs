@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use crate::actor::handle::Handle;
-use crate::contain::{attempt_on, contain};
+use crate::contain::{Step, attempt_or_clear, contain};
 use crate::error::Fault;
 use crate::task::Task;
 
@@ -60,15 +60,16 @@ where
 fn caught<F: Future>(future: F) -> impl Future<Output = Result<F::Output, Fault>> {
     let mut future = Some(Box::pin(future));
     poll_fn(move |cx| {
-        let polled = attempt_on(
-            &mut future,
-            |future| Some(future.as_mut()?.as_mut().poll(cx)),
-            |future| *future = None,
-        );
-        let polled = match polled {
-            Ok(None | Some(Poll::Pending)) => return Poll::Pending,
-            Ok(Some(Poll::Ready(value))) => Ok(value),
-            Err(panic) => Err(Fault::Panicked(panic)),
+        let mut polled = Poll::Pending;
+        let attempted = attempt_or_clear(&mut |step| match (step, &mut future) {
+            (Step::Clear, future) => *future = None,
+            (Step::Run, Some(future)) => polled = future.as_mut().poll(cx),
+            (Step::Run, None) => {}
+        });
+        let polled = match (attempted, polled) {
+            (Ok(()), Poll::Pending) => return Poll::Pending,
+            (Ok(()), Poll::Ready(value)) => Ok(value),
+            (Err(panic), _) => Err(Fault::Panicked(panic)),
         };
         contain(|| future = None);
         Poll::Ready(polled)

@@ -7,17 +7,15 @@ fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
     let of = NonNull::dangling();
     // SAFETY: (RUN-3) nothing uses the reader.
     let run = unsafe { CurrentRun::of_actor(of, of, (batch, more), None) };
-    let poll = || {
-        let mut handled = 0;
-        while !is_spent(|| is_alone) {
-            spend();
-            handled += 1;
-        }
-        handled
-    };
     // SAFETY: (RUN-1) the turn belongs to no task or actor.
-    let (handled, notes) = unsafe { run.during(poll) };
-    (handled, notes & SPENT != 0)
+    let entered = unsafe { run.enter() };
+    let mut handled = 0;
+    while !is_spent(|| is_alone) {
+        spend();
+        handled += 1;
+    }
+    drop(entered);
+    (handled, run.notes() & SPENT != 0)
 }
 
 #[test]

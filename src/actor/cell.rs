@@ -81,10 +81,10 @@ where
             let (actor, begin) = *parts;
             Large::<A, Fut>::new(begin(actor, cx))
         });
-        let (core, refused) = Cell::new(executor, parts, options);
+        let (core, refused) = Cell::create(executor, parts, options);
         return (core, refused.map(|parts| parts.0));
     }
-    Cell::new(executor, parts, options)
+    Cell::create(executor, parts, options)
 }
 
 impl<M, H, A, Fut> Cell<M, H, A, Fut, Fut::Output>
@@ -95,7 +95,7 @@ where
     Fut: Future + 'static,
 {
     #[track_caller]
-    fn new(
+    fn create(
         executor: H,
         parts: Parts<M, A, Fut>,
         options: ActorOptions<M>,
@@ -287,7 +287,7 @@ where
     /// # Safety
     /// As [`VTable::free`].
     unsafe fn free(header: NonNull<Header>) {
-        // SAFETY: (CELL-2) the last reference; the memory is of `room`, in `new`.
+        // SAFETY: (CELL-2) the last reference; the memory is of `room`, in `create`.
         unsafe { blocks::discard(Core::<M>::of(header).cast::<Self>()) };
     }
 

@@ -227,8 +227,8 @@ impl<Fut: Future> Future for Attempt<Fut> {
         let mut polled = Poll::Pending;
         let attempted = attempt_or_clear(&mut |step| match (step, &mut *this) {
             (Step::Clear, this) => *this = Attempt::Gone,
-            // SAFETY: (LIFECYCLE-1) as above.
             (Step::Run, Attempt::Running(future)) => {
+                // SAFETY: (LIFECYCLE-1) as above.
                 polled = unsafe { Pin::new_unchecked(future) }.poll(cx).map(Ok);
             }
             #[cfg(debug_assertions)]

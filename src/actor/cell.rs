@@ -192,7 +192,7 @@ where
                 life.set_quota(quota);
             }
             // SAFETY: (CELL-3) this is the run.
-            if let Some(termination) = unsafe { cell.front.rest(header, &turn) } {
+            if let Some(termination) = unsafe { Front::<M, H>::rest(header, turn.notes()) } {
                 // SAFETY: (CELL-3) this is the run.
                 unsafe { Self::terminate(header, termination) };
             }
@@ -246,8 +246,10 @@ where
                         .drop_state_after(header, Self::clear, fault, begun);
                 }
             }
-            let fault = (*cell.life()).keep(result);
-            cell.front.end(header, fault, type_name::<Fut::Output>);
+            let name = type_name::<Fut::Output>;
+            let (end, messages) = cell.front.close(header, result.as_ref().err(), name);
+            (*cell.life()).keep(result);
+            Front::<M, H>::leave(header, end, messages);
         }
     }
 

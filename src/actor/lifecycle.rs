@@ -118,16 +118,12 @@ where
         }
     }
 
-    /// Stores the result, and returns the fault in it. The earlier contents were dropped before.
-    pub(super) fn keep(&mut self, result: Result<T, Fault>) -> Option<&Fault> {
+    /// Stores the result. The earlier contents were dropped before.
+    pub(super) fn keep(&mut self, result: Result<T, Fault>) {
         debug_assert!(matches!(self, Lifecycle::Gone));
         let this: *mut Self = self;
         // SAFETY: (LIFECYCLE-3) nothing is left in its place.
         unsafe { this.write(Lifecycle::Ended(result)) };
-        match self {
-            Lifecycle::Ended(Err(fault)) => Some(fault),
-            _ => None,
-        }
     }
 
     /// Returns what was to be called, which never will be.

@@ -231,7 +231,7 @@ static TOKEN: VTable = VTable {
     wake: |_| unreachable!("a token has no waker"),
     stop: |_| unreachable!("a token is not registered"),
     cancel: |_| unreachable!("a token is not registered"),
-    release: |_| unreachable!("a token is not registered"),
+    free: |_| unreachable!("a token has no references"),
     take_result: |_, _| unreachable!("a token has no result"),
     drop_result: |_| unreachable!("a token has no result"),
     info: |_| TaskInfo::of_actor(0, None, 0),

@@ -1,8 +1,8 @@
 //! The end of an actor: its state is dropped, and its result is kept until it is taken.
 //!
-//! The end has steps in a fixed order. The state is dropped, and the result is stored in its place.
-//! Undelivered messages are passed on, then the executor forgets the actor. Last, the tasks that wait
-//! for the end are woken.
+//! The end has steps in a fixed order. The state is dropped, and undelivered messages are passed on.
+//! Then the result is stored, and the executor forgets the actor. Last, the tasks that wait for the
+//! end are woken.
 #![expect(
     unsafe_code,
     reason = "the last accesses to a cell; see CELL-1 to CELL-4 in cell.rs"
@@ -69,18 +69,19 @@ where
         loss::during(|| self.core.detail(end), || unsafe { clear(header) });
     }
 
-    /// Ends the actor, whose state was dropped and whose result is kept. `value` returns the name of
-    /// the type of its value.
+    /// Closes the mailbox of an actor whose state was dropped, and passes on what is in it. Returns
+    /// how the actor ends, and the messages that are dropped last. `value` returns the name of the
+    /// type of its value.
     ///
     /// # Safety
-    /// (CELL-1) The header is of this cell. (CELL-3) The run calls this as its last step.
-    pub(super) unsafe fn end(
+    /// As in `drop_state`.
+    pub(super) unsafe fn close(
         &self,
         header: NonNull<Header>,
         fault: Option<&Fault>,
         value: fn() -> &'static str,
-    ) {
-        // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
+    ) -> (End, Batch<M>) {
+        // SAFETY: guaranteed by the caller; (CELL-4) the cell has not ended.
         let core: At<'_, M> = unsafe { Self::at(header) };
         let end = fault.map_or(End::Returned, End::of_fault);
         core.close();
@@ -97,7 +98,18 @@ where
         if flags.termination().is_none() {
             core.lose(end, std::mem::replace(&mut messages, Batch::EMPTY));
         }
-        self.executor.leave(header);
+        (end, messages)
+    }
+
+    /// Ends a cell that was closed and has a result. It may be freed before this returns.
+    ///
+    /// # Safety
+    /// (CELL-1, CELL-4) It is the header of a cell with such a front that has not ended. (CELL-3)
+    /// The run calls this as its last step.
+    pub(super) unsafe fn leave(header: NonNull<Header>, end: End, messages: Batch<M>) {
+        // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
+        let (front, core) = unsafe { (Self::of(header), Self::at(header)) };
+        front.executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end(end);
         if !is_joinable {
             // SAFETY: (CELL-3) the actor has ended, and no join is left.

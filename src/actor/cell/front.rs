@@ -108,7 +108,7 @@ where
     ///
     /// # Safety
     /// (CELL-1) It is the header of a cell with such a front, and a reference is held during `'a`.
-    unsafe fn of<'a>(header: NonNull<Header>) -> &'a Self {
+    pub(super) unsafe fn of<'a>(header: NonNull<Header>) -> &'a Self {
         // SAFETY: guaranteed by the caller.
         unsafe { Core::<M>::of(header).cast().as_ref() }
     }
@@ -307,26 +307,24 @@ where
     }
 
     /// Ends the turn of an actor that is pending. Returns how it was terminated, if it was: then it
-    /// is to be ended now. Otherwise the cell is not the caller's any more.
+    /// is to be ended now. Otherwise the cell is not the caller's any more, and may be freed before
+    /// this returns.
     ///
     /// # Safety
-    /// (CELL-1) The header is of this cell. (CELL-3) Called by the run.
+    /// (CELL-1) It is the header of a cell with such a front. (CELL-3) Called by the run.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) unsafe fn rest(
-        &self,
-        header: NonNull<Header>,
-        turn: &CurrentRun,
-    ) -> Option<Termination> {
-        let notes = turn.notes();
+    pub(super) unsafe fn rest(header: NonNull<Header>, notes: u8) -> Option<Termination> {
+        // SAFETY: guaranteed by the caller; (CELL-4) the cell has not ended.
+        let front = unsafe { Self::of(header) };
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
-        let state = &self.core.mailbox.state;
+        let state = &front.core.mailbox.state;
         match state.rest(receiving, woken) {
             RunOutcome::Asleep => None,
             RunOutcome::Again => {
                 // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the cell
                 // before `schedule` returns.
                 let executor =
-                    ManuallyDrop::new(unsafe { std::ptr::read(&raw const self.executor) });
+                    ManuallyDrop::new(unsafe { std::ptr::read(&raw const front.executor) });
                 // SAFETY: (RUNNABLE-1) the cell was made scheduled again; (RUNNABLE-3, CELL-4) it
                 // has not ended.
                 executor.schedule(unsafe { Runnable::from_cell(header) }, true);

@@ -27,7 +27,6 @@ readonly TABLE='
   package                 60  beside  each  failed   .
   instructions           900  beside  each  failed   valgrind .
   asan                  1500  beside  each  failed   .
-  clippy_loom            300  beside  each  failed   clippy .
   rust_version           300  beside  each  skipped  .
   target_windows         300  beside  each  skipped  .
   target_macos           300  beside  each  skipped  .
@@ -42,6 +41,7 @@ readonly TABLE='
   http                   600  beside  each  failed   .
   clippy_cluster         600  beside  each  failed   clippy .
   cluster                900  beside  each  failed   .
+  clippy_loom            300  beside  all   failed   clippy .
   clippy_tokio           600  beside  all   failed   clippy tokio
   tokio                  900  beside  all   failed   tokio
   clippy_peers           300  beside  all   failed   clippy benches/peers

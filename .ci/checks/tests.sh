@@ -48,11 +48,9 @@ ub_checks() {
 
 # Lints and tests of what the features add. All else is checked without them.
 features() {
-    cargo clippy --locked --lib --tests --all-features -- -D warnings
-    cargo test --locked --all-features --lib spans
-    cargo test --locked --all-features --doc tracer
-    cargo test --locked --all-features --doc tokio
-    cargo test --locked --all-features --test on_tokio
+    cargo clippy --locked --lib --test on_tokio --all-features -- -D warnings
+    cargo test --locked --all-features --lib --test on_tokio
+    cargo test --locked --all-features --doc -- tracer tokio
 }
 
 # What the compiler says of likely mistakes. Each compiler says it in other words.

@@ -28,11 +28,11 @@ loom_all() {
     models 2 loom
 }
 
-# The models of these names, with this number of preemptions.
+# The models of these names, with this number of preemptions. Their code has no warnings.
 models() {
     local preemptions=$1
     shift
-    LOOM_MAX_PREEMPTIONS=$preemptions RUSTFLAGS='--cfg greenroom_loom' \
+    LOOM_MAX_PREEMPTIONS=$preemptions RUSTFLAGS='--cfg greenroom_loom -D warnings' \
         cargo test --locked --release --lib --target-dir target/loom -- "$@"
 }
 

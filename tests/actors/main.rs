@@ -27,17 +27,12 @@ mod ask;
 mod auto_traits;
 mod bad_input;
 mod bad_input_calls;
-#[cfg(target_os = "linux")]
-mod bank;
 mod bounded_send;
 mod bugs_lifetimes;
 mod bugs_mailbox;
 mod bugs_panics;
 #[cfg(target_os = "linux")]
 mod chat;
-mod children;
-#[cfg(target_os = "linux")]
-mod five_messages;
 mod flood;
 mod handlers;
 mod mailbox_messages;
@@ -48,4 +43,3 @@ mod requests;
 mod spawn_macro;
 mod strange_wakers;
 mod undelivered;
-mod watching;

@@ -7,7 +7,11 @@ mod child;
 mod support;
 
 #[cfg(target_os = "linux")]
+mod bank;
+#[cfg(target_os = "linux")]
 mod examples;
+#[cfg(target_os = "linux")]
+mod five_messages;
 mod market;
 mod registry;
 mod spool;

@@ -1,4 +1,4 @@
-//! Actors that are restarted or supervised, and state machines.
+//! Actors that have children, are watched, restarted or supervised; and state machines.
 
 #[cfg(target_os = "linux")]
 #[path = "../support/child.rs"]
@@ -6,8 +6,10 @@ mod child;
 #[path = "../support/support.rs"]
 mod support;
 
+mod children;
 #[cfg(target_os = "linux")]
 mod ledger;
 mod machine;
 mod restarts;
 mod supervision;
+mod watching;

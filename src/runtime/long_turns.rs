@@ -110,8 +110,12 @@ impl LongTurns {
         let (Ok(clock), Some(at)) = (TimerThread::get(), now.checked_add(wait)) else {
             return;
         };
-        let armed = Armed::new(clock, at, Kind::Event, self.look.as_waker());
-        let before = std::mem::replace(&mut *self.armed.lock(), armed);
+        // The deadline may pass at once. The look then arms the next one, which waits for the lock:
+        // otherwise this one would replace it, and nothing would look any more.
+        let mut armed = self.armed.lock();
+        let next = Armed::new(clock, at, Kind::Event, self.look.as_waker());
+        let before = std::mem::replace(&mut *armed, next);
+        drop(armed);
         drop(before);
     }
 

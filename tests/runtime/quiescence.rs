@@ -337,7 +337,7 @@ fn trials(trials: usize, policy: impl policy::Policy) {
 fn in_a_million_trials_quiescence_is_never_false_and_never_missed() {
     // Each trial wakes three threads; a debug build runs fewer trials.
     let many = if cfg!(debug_assertions) {
-        30_000
+        10_000
     } else {
         1_000_000
     };

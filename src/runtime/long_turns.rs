@@ -29,6 +29,9 @@ pub(super) struct LongTurns {
     receiver: WarningReceiver,
     /// The deadline of the next look.
     armed: Mutex<Option<Armed>>,
+    /// The turns that the last warning of held workers has named, by their begin. An actor that has
+    /// ended in its turn has no place any more where it could be marked as named.
+    told: Mutex<Vec<(u64, Instant)>>,
     look: KeptWaker,
 }
 
@@ -64,6 +67,7 @@ impl LongTurns {
             places: places.clone(),
             receiver,
             armed: Mutex::new(None),
+            told: Mutex::new(Vec::new()),
             look: KeptWaker::from(Waker::from(Arc::new(LookAgain(this.clone())))),
         })
     }
@@ -127,12 +131,19 @@ impl LongTurns {
         let now = Instant::now();
         let is_held = |turn: &TimedTurn| now.duration_since(turn.begun) >= self.limit;
         if turns.iter().all(is_held) {
+            let mut told = self.told.lock();
             let news = turns.iter().filter(|turn| {
                 let (task, spawned) = (&turn.task, turn.spawned);
                 self.places.is_news(task, spawned, Topic::WorkersHeld)
+                    && !told.contains(&(task.id(), turn.begun))
             });
             // All are marked as named.
-            if news.count() > 0 {
+            let is_news = news.count() > 0;
+            if is_news {
+                *told = turns.iter().map(|it| (it.task.id(), it.begun)).collect();
+            }
+            drop(told);
+            if is_news {
                 let held = turns.iter().map(|turn| turn.lasted(now, true)).collect();
                 self.receiver.warn(&Warning::WorkersHeld(held));
             }

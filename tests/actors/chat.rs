@@ -25,7 +25,15 @@ impl Server {
     fn start(options: &[&str]) -> Server {
         let mut command = Command::new(example("chat"));
         command.args(options).arg("--listen=127.0.0.1:0");
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The harness captures what a thread of the test prints, but not what a child does.
+        let warned = BufReader::new(child.stderr.take().unwrap()).lines();
+        std::thread::spawn(move || {
+            warned
+                .map_while(Result::ok)
+                .for_each(|line| eprintln!("{line}"))
+        });
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (print, printed) = mpsc::channel();
         std::thread::spawn(move || {
@@ -347,7 +355,9 @@ fn a_line_that_is_too_long_ends_its_client() {
 
 #[test]
 fn without_arguments_it_plays_both_sides() {
-    let output = finish(Command::new(example("chat")).stdout(Stdio::piped()));
+    let mut command = Command::new(example("chat"));
+    let output = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     for line in [

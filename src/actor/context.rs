@@ -31,7 +31,7 @@ use super::lead::Way;
 use super::reader::Reader;
 use super::weak_address::WeakAddress;
 use crate::error::End;
-use crate::mailbox::{Flags, Taken};
+use crate::mailbox::{Batch, Flags, Mailbox, Taken};
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
 use crate::task::run::{self, CurrentRun};
@@ -351,28 +351,29 @@ fn wait_no_more<M>(core: At<'_, M>, reader: &mut Reader<M>) {
 impl<M> Context<M> {
     #[inline]
     fn poll_recv(&mut self, waker: &Waker) -> Poll<Option<M>> {
-        // A large message stays in its block while the steps return. So it is copied once.
+        // A large message stays in its batch while the steps return. So it is copied once.
         let polled = match Taken::<M>::IS_LARGE {
             true => self
-                .poll_in_run(waker, |taken| taken)
+                .poll_in_run(waker, Mailbox::receive_of_batch)
                 .map(|polled| polled.map(|taken| taken.map(Taken::read))),
-            false => self.poll_in_run(waker, Taken::read),
+            false => self.poll_in_run(waker, |mailbox, batch| Some(mailbox.receive(batch))),
         };
         polled.unwrap_or_else(|| self.poll_recv_anyhow(waker))
     }
 
-    /// Polls in the usual case, in which an actor without sources is within a batch of its run.
+    /// Polls in the usual case, in which an actor without sources is within a batch of its run, and
+    /// `receive` can tell whether there is a message.
     #[inline(always)]
     fn poll_in_run<T>(
         &mut self,
         waker: &Waker,
-        read: impl FnOnce(Taken<M>) -> T,
+        receive: impl FnOnce(&Mailbox<M>, &mut Batch<M>) -> Option<Poll<Option<T>>>,
     ) -> Option<Poll<Option<T>>> {
         let polled = self.in_run(|core, reader, run| {
             if !run.may_handle() || reader.has_sources() {
                 return None;
             }
-            match reader.receive_alone(&core.mailbox, read) {
+            match reader.receive_alone(|batch| receive(&core.mailbox, batch))? {
                 Poll::Ready(Some(message)) => {
                     run.spend();
                     done(core, reader);

@@ -13,7 +13,7 @@ use std::mem::ManuallyDrop;
 use std::task::{Poll, Waker};
 
 use super::own_sources::SomeSources;
-use crate::mailbox::{Batch, Mailbox, Taken};
+use crate::mailbox::{Batch, Mailbox};
 
 const BOTH: usize = 1;
 const WAITS: usize = 2;
@@ -54,20 +54,16 @@ impl<M> Reader<M> {
     /// Returns the next message of the batch or the mailbox, as [`Mailbox::receive`] does.
     pub(super) fn receive(&mut self, mailbox: &Mailbox<M>) -> Poll<Option<M>> {
         match self.both() {
-            Some(both) => mailbox.receive(&mut both.batch, Taken::read),
-            None => self.receive_alone(mailbox, Taken::read),
+            Some(both) => mailbox.receive(&mut both.batch),
+            None => self.receive_alone(|batch| mailbox.receive(batch)),
         }
     }
 
-    /// Calls `read` with the next message if there is one, for a reader without sources.
+    /// Receives by this function with the batch, for a reader without sources.
     #[inline(always)]
-    pub(super) fn receive_alone<T>(
-        &mut self,
-        mailbox: &Mailbox<M>,
-        read: impl FnOnce(Taken<M>) -> T,
-    ) -> Poll<Option<T>> {
+    pub(super) fn receive_alone<R>(&mut self, receive: impl FnOnce(&mut Batch<M>) -> R) -> R {
         let mut batch = self.own_batch();
-        let received = mailbox.receive(&mut batch, read);
+        let received = receive(&mut batch);
         self.point_to(ManuallyDrop::into_inner(batch).into_raw(), 0);
         received
     }

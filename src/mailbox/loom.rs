@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::task::Poll;
 
-use super::{Batch, Mailbox, Taken};
+use super::{Batch, Mailbox};
 use crate::sync::UnsafeCell;
 
 /// A message that records its sender. The models count letters, so a lost one or a second drop is
@@ -69,7 +69,7 @@ impl Drop for Letter {
 
 /// Takes one letter, if there is one.
 fn take(mailbox: &Mailbox<Letter>, batch: &mut Batch<Letter>) -> Option<(usize, usize)> {
-    match mailbox.receive(batch, Taken::read) {
+    match mailbox.receive(batch) {
         Poll::Ready(letter) => letter.map(Letter::read),
         Poll::Pending => None,
     }

@@ -13,8 +13,9 @@
 //!   order.
 //! - QUEUE-2: only the last block has room, and no block in the list is empty, except a spare that
 //!   `push` has just added.
-//! - QUEUE-3: a [`Taken`] message is read before the next one is taken. Until then nobody else uses
-//!   its slot, nor its block if the block has left the list.
+//! - QUEUE-3: a [`Taken`] message is read before its queue or batch is used again: that of a queue in
+//!   the same critical section. Until then nobody else uses its slot. An [`Emptied`] block has left
+//!   its list, so it is used no more.
 #![expect(
     unsafe_code,
     reason = "messages are stored in raw blocks; see BLOCK-1, BLOCK-2, QUEUE-1 to QUEUE-3"
@@ -261,13 +262,24 @@ impl<M> Drop for Batch<M> {
     }
 }
 
-/// A message that has left its queue or batch, and is still in its block. So a large one is moved to
-/// its receiver at once, outside the lock.
+/// A message that has left its queue or batch, and is still in its block. So a large one of a batch
+/// is moved to its receiver at once.
 #[must_use = "a message that is not read is lost"]
 pub(crate) struct Taken<M> {
     place: NonNull<M>,
     /// The block, if the message is its last one.
-    emptied: Option<NonNull<Block<M>>>,
+    emptied: Option<Emptied<M>>,
+}
+
+/// A block without messages, which is freed when this is dropped.
+pub(crate) struct Emptied<M>(NonNull<Block<M>>);
+
+impl<M> Drop for Emptied<M> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: (BLOCK-1, QUEUE-3) the block has left its list.
+        unsafe { Block::free(self.0) };
+    }
 }
 
 impl<M> Taken<M> {
@@ -286,20 +298,21 @@ impl<M> Taken<M> {
         // SAFETY: by the caller's promise.
         let header = unsafe { block.as_mut() };
         header.read += 1;
-        let emptied = (header.read == header.written).then_some(block);
+        let emptied = (header.read == header.written).then(|| Emptied(block));
         Taken { place, emptied }
     }
 
     /// Moves the message out, and frees its block if it was emptied.
     #[inline(always)]
     pub(crate) fn read(self) -> M {
+        self.read_apart().0
+    }
+
+    /// Moves the message out. Also returns its block, if it was emptied.
+    #[inline(always)]
+    pub(crate) fn read_apart(self) -> (M, Option<Emptied<M>>) {
         // SAFETY: (QUEUE-3) the message is in its place.
-        let message = unsafe { self.place.read() };
-        if let Some(block) = self.emptied {
-            // SAFETY: (BLOCK-1, QUEUE-3) the block has left its list.
-            unsafe { Block::free(block) };
-        }
-        message
+        (unsafe { self.place.read() }, self.emptied)
     }
 }
 

@@ -15,25 +15,30 @@ use crate::waker::KeptWaker;
 
 impl<M> Mailbox<M> {
     /// Takes the next message from `batch`, which the reader took before, or from the mailbox's
-    /// queue, and calls `read` with it outside the lock. Returns `Ready(None)` if there is no
-    /// message, and none will come.
+    /// queue. Returns `Ready(None)` if there is no message, and none will come.
     ///
     /// Pending: there is no message now, as far as a read without the lock can tell. The check under
     /// the lock is in [`MailboxState::rest`](super::state::MailboxState::rest).
     #[inline(always)]
-    pub(crate) fn receive<T>(
-        &self,
-        batch: &mut Batch<M>,
-        read: impl FnOnce(Taken<M>) -> T,
-    ) -> Poll<Option<T>> {
+    pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Poll<Option<M>> {
+        match self.receive_of_batch(batch) {
+            Some(taken) => taken.map(|taken| taken.map(Taken::read)),
+            None => self.receive_one(),
+        }
+    }
+
+    /// Does the same, but leaves the message in the batch until it is read. Returns `None` if the
+    /// mailbox is bounded and has news: its messages do not come in batches.
+    #[inline(always)]
+    pub(crate) fn receive_of_batch(&self, batch: &mut Batch<M>) -> Option<Poll<Option<Taken<M>>>> {
         if batch.is_empty() {
             let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::ABANDONED);
             let seen = self.state.peek();
             if !seen.has(look) {
-                return Poll::Pending;
+                return Some(Poll::Pending);
             }
             if seen.has(Flags::BOUNDED) {
-                return self.receive_one(read);
+                return None;
             }
             let ended = self.lock(|flags, contents| {
                 // The old batch is empty, so there is nothing to drop.
@@ -42,20 +47,20 @@ impl<M> Mailbox<M> {
                 batch.is_empty() && flags.reach_the_end()
             });
             if batch.is_empty() {
-                return match ended {
+                return Some(match ended {
                     true => Poll::Ready(None),
                     false => Poll::Pending,
-                };
+                });
             }
         }
-        Poll::Ready(batch.take_one().map(read))
+        Some(Poll::Ready(batch.take_one()))
     }
 
     /// Takes the next message of a bounded mailbox, and grants its room to the line.
     #[inline(never)]
-    fn receive_one<T>(&self, read: impl FnOnce(Taken<M>) -> T) -> Poll<Option<T>> {
-        let mut waited_for = false;
-        let taken = self.lock(|flags, contents| {
+    fn receive_one(&self) -> Poll<Option<M>> {
+        let (mut waited_for, mut emptied) = (false, None);
+        let received = self.lock(|flags, contents| {
             waited_for = flags.has(Flags::WAITED_FOR);
             let Some(taken) = contents.queue.take_one() else {
                 return match flags.reach_the_end() {
@@ -69,16 +74,16 @@ impl<M> Mailbox<M> {
             if let Some(bound) = contents.bound() {
                 bound.len -= 1;
             }
-            Poll::Ready(Some(taken))
+            // In this critical section: a kill frees the blocks in the next one.
+            let (message, block) = taken.read_apart();
+            emptied = block;
+            Poll::Ready(Some(message))
         });
+        drop(emptied);
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
         }
-        match taken {
-            Poll::Ready(Some(taken)) => Poll::Ready(Some(read(taken))),
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
+        received
     }
 
     /// Stores `waker`, to be woken by the next message or by the close. Returns false if there is a

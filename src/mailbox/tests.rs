@@ -132,10 +132,7 @@ fn len_counts_accepted_messages_until_the_reader_takes_them() {
             assert_eq!(mailbox.len(), number as usize);
         }
         let mut batch = Batch::EMPTY;
-        assert!(matches!(
-            mailbox.receive(&mut batch, Taken::read),
-            Poll::Ready(Some(1))
-        ));
+        assert!(matches!(mailbox.receive(&mut batch), Poll::Ready(Some(1))));
         // The reader of an unbounded mailbox takes the whole queue.
         let left = if capacity.is_some() { 99 } else { 0 };
         assert_eq!(mailbox.len(), left);
@@ -151,7 +148,7 @@ fn len_counts_accepted_messages_until_the_reader_takes_them() {
 fn a_bounded_mailbox_returns_large_messages_in_order() {
     let mailbox = Mailbox::with_capacity(Some(3));
     let mut batch = Batch::EMPTY;
-    let mut receive = || match mailbox.receive(&mut batch, Taken::read) {
+    let mut receive = || match mailbox.receive(&mut batch) {
         Poll::Ready(message) => message.map(|message: [u64; 512]| message[511]),
         Poll::Pending => Some(0),
     };

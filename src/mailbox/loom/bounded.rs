@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Flags, Mailbox, PlaceInLine, Taken, Wake};
+use super::super::{Batch, Flags, Mailbox, PlaceInLine, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
@@ -70,7 +70,7 @@ pub(super) fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
     let (bell, waker) = Bell::new();
     let mut batch = Batch::EMPTY;
     loop {
-        match mailbox.receive(&mut batch, Taken::read) {
+        match mailbox.receive(&mut batch) {
             Poll::Ready(letter) => return letter.map(Letter::read),
             Poll::Pending => {}
         }

@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Mailbox, Taken};
+use super::super::{Batch, Mailbox};
 use super::{Post, assert_in_order, take};
 
 /// Runs one sender for each element, which sends that many letters, against a reader that polls
@@ -87,7 +87,7 @@ fn model_06_a_close_loses_no_message_that_was_accepted() {
             let mailbox = mailbox.clone();
             move || {
                 let (mut batch, mut read) = (Batch::EMPTY, Vec::new());
-                let received = mailbox.receive(&mut batch, Taken::read);
+                let received = mailbox.receive(&mut batch);
                 let closed = matches!(received, Poll::Ready(None));
                 if let Poll::Ready(Some(letter)) = received {
                     read.push(letter.read());

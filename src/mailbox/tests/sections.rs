@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::task::{Context, Poll, Waker};
 
-use super::super::{Batch, Mailbox, PlaceInLine, Taken};
+use super::super::{Batch, Mailbox, PlaceInLine};
 
 thread_local! {
     static COUNT: Cell<u32> = const { Cell::new(0) };
@@ -35,7 +35,7 @@ fn send(mailbox: &Mailbox<u64>, number: u64) -> Option<PlaceInLine<u64>> {
 
 fn receive(mailbox: &Mailbox<u64>, number: u64) {
     let mut batch = Batch::EMPTY;
-    let received = mailbox.receive(&mut batch, Taken::read);
+    let received = mailbox.receive(&mut batch);
     assert!(matches!(received, Poll::Ready(Some(found)) if found == number));
 }
 
@@ -90,7 +90,7 @@ fn the_reader_of_an_unbounded_mailbox_takes_a_hundred_messages_in_one_critical_s
     let mut batch = Batch::EMPTY;
     let read = sections(|| {
         for number in 0..100 {
-            let received = mailbox.receive(&mut batch, Taken::read);
+            let received = mailbox.receive(&mut batch);
             assert!(matches!(received, Poll::Ready(Some(found)) if found == number));
         }
     });

@@ -113,24 +113,16 @@ crate::sync::thread_local! {
 /// Drops a value that a shutdown refused. The drop may create another refused value, and so on
 /// without end: from a depth of 100 on, values are leaked, which is reported on stderr.
 pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
-    let mut value = Some(value);
-    if let Some(depth) = drop_unless_deep(&mut || value = None) {
-        keep(value);
-        tell_of_refused(depth);
-    }
-}
-
-/// Calls a function that drops a refused value. Returns the depth instead, if it is too deep.
-fn drop_unless_deep(drop_value: &mut dyn FnMut()) -> Option<u32> {
     // Without the thread-local, the thread is ending, so the recursion is not endless.
     let depth = REFUSED_DEPTH.try_with(Cell::get).unwrap_or(0);
     if depth >= REFUSED_DEPTH_MAX {
-        return Some(depth);
+        keep(value);
+        tell_of_refused(depth);
+        return;
     }
     set_refused_depth(depth + 1);
-    contain_mut(drop_value);
+    contain(|| drop(value));
     set_refused_depth(depth);
-    None
 }
 
 fn tell_of_refused(depth: u32) {

@@ -62,7 +62,9 @@ where
                     unreachable!("an actor is polled only while it has a future")
                 };
                 // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
-                polled = unsafe { Pin::new_unchecked(future) }.poll(cx);
+                let now = unsafe { Pin::new_unchecked(future) }.poll(cx);
+                // SAFETY: `Pending` needs no drop, for which a large value would be moved once more.
+                unsafe { (&raw mut polled).write(now) };
             }
             Step::Clear => {
                 owner.completed();

@@ -154,7 +154,9 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
                 // SAFETY: (TASK-3) this is the turn, so the content is the future; a cell is never
                 // moved.
                 let future = unsafe { Pin::new_unchecked(&mut *run_part.content.future) };
-                polled = future.poll(&mut Context::from_waker(&waker));
+                let now = future.poll(&mut Context::from_waker(&waker));
+                // SAFETY: `Pending` needs no drop, for which a large value would be moved once more.
+                unsafe { (&raw mut polled).write(now) };
             }
             // SAFETY: (TASK-3) this is the turn, so the content is the future.
             Step::Clear => unsafe { cell.drop_future(run_part) },

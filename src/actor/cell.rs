@@ -117,7 +117,7 @@ where
         // SAFETY: (CELL-2) as above; (CELL-3) the cell is not shared, and never runs.
         unsafe {
             let (actor, _) = (*cell.as_ref().life()).refuse();
-            Front::<M, H>::end_unborn(core);
+            Front::<M, H>::end_refused(core);
             (core, Some(actor))
         }
     }

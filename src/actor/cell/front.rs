@@ -42,12 +42,13 @@ pub(super) struct Pace {
     begun: Instant,
 }
 
-/// The functions of the header's table. Of each, the caller holds a reference.
 impl<M, H> Front<M, H>
 where
     M: Send + 'static,
     H: ActorExecutor,
 {
+    // -- the creation -------------------------------------------------------------------------
+
     /// Writes the front of a new cell.
     ///
     /// # Safety
@@ -89,12 +90,12 @@ where
         true
     }
 
-    /// Ends a cell that was not launched.
+    /// Ends a cell that the executor has refused.
     ///
     /// # Safety
     /// (CELL-1) The core is of such a cell, which is not shared.
     #[cold]
-    pub(super) unsafe fn end_unborn(core: NonNull<Core<M>>) {
+    pub(super) unsafe fn end_refused(core: NonNull<Core<M>>) {
         // SAFETY: (CELL-2) guaranteed by the caller.
         let core: At<'_, M> = unsafe { At::new(core) };
         core.mailbox.forget_context();
@@ -121,6 +122,8 @@ where
         // SAFETY: guaranteed by the caller.
         unsafe { At::new(Core::of(header)) }
     }
+
+    // -- the header's table, of whose functions the caller holds a reference ------------------
 
     /// Wakes the actor. During its own run this only sets a note.
     pub(super) unsafe fn wake(header: NonNull<Header>) {

@@ -197,6 +197,8 @@ impl Pinned {
         self.spawn_at(Some(Location::caller()), make)
     }
 
+    /// Not inlined: the stack of the caller has no copy of a large closure then.
+    #[inline(never)]
     fn spawn_at<F, Fut>(
         &self,
         place: Option<&'static Location<'static>>,

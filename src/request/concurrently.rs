@@ -215,6 +215,7 @@ impl<R: FallibleRequests> Requests for FirstFault<R> {
     type Running = R::Trying;
     type Boxed = R::TryingBoxed;
 
+    #[inline(never)]
     fn run(self) -> Self::Running {
         self.0.attempt()
     }
@@ -226,6 +227,7 @@ impl<R: FallibleRequests> Requests for FirstFault<R> {
 
 impl<R> FirstFault<R> {
     #[expect(clippy::boxed_local, reason = "the requests are large")]
+    #[inline(never)]
     fn into_inner(self: Box<Self>) -> Box<R> {
         Box::new(self.0)
     }

@@ -28,8 +28,10 @@ tests_all() {
 # The smaller tests, optimized. They are built as users build and not as benches do, which takes
 # twice as long.
 tests_release() {
-    cargo test --locked --release --lib --test large_futures --test memory --test sim_zoo \
-        --test stress "$@"
+    cargo test --locked --release --lib --test memory --test sim_zoo --test stress "$@"
+    # As one unit: otherwise it depends on the name of the folder what is compiled together, and so
+    # how often a large future is on a stack.
+    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 cargo test --locked --release --test large_futures "$@"
 }
 
 # All tests, optimized, in every environment. tests/code_search runs an example, which `cargo test`

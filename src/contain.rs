@@ -65,6 +65,7 @@ pub(crate) fn attempt<R>(user_code: impl FnOnce() -> R) -> Result<R, Panic> {
 
 /// What user code is called for in [`attempt_or_clear`].
 pub(crate) enum Step {
+    /// Does the work.
     Run,
     /// Drops what the code was called with, so that a mutex guard in it poisons its mutex, for
     /// example.

@@ -14,8 +14,8 @@
 //! - QUEUE-2: only the last block has room, and no block in the list is empty, except a spare that
 //!   `push` has just added.
 //! - QUEUE-3: a [`Taken`] message is read before its queue or batch is used again: that of a queue in
-//!   the same critical section. Until then nobody else uses its slot. An [`Emptied`] block has left
-//!   its list, so it is used no more.
+//!   the same critical section. Until then no other code uses the slot of the message. An
+//!   [`Emptied`] block has left its list, so no queue and no batch uses it.
 #![expect(
     unsafe_code,
     reason = "messages are stored in raw blocks; see BLOCK-1, BLOCK-2, QUEUE-1 to QUEUE-3"

@@ -197,7 +197,8 @@ impl Pinned {
         self.spawn_at(Some(Location::caller()), make)
     }
 
-    /// Not inlined: the stack of the caller has no copy of a large closure then.
+    /// Spawns the future of `make`. Not inlined: so the stack of the caller has no copy of a large
+    /// closure.
     #[inline(never)]
     fn spawn_at<F, Fut>(
         &self,

@@ -215,6 +215,7 @@ impl<R: FallibleRequests> Requests for FirstFault<R> {
     type Running = R::Trying;
     type Boxed = R::TryingBoxed;
 
+    // Not inlined, as the steps of `State`.
     #[inline(never)]
     fn run(self) -> Self::Running {
         self.0.attempt()

@@ -81,7 +81,7 @@ fn a_test_that_fails_shows_what_the_library_printed() {
     }
 }
 
-/// The panic hook is not called for a line that is lost: a hook may end the process.
+/// Loses lines, for which no panic hook is called: a hook may end the process.
 #[test]
 fn a_broken_stderr_harms_nothing() {
     const TEST: &str = "stderr::a_broken_stderr_harms_nothing";

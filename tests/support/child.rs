@@ -106,7 +106,7 @@ pub fn example(name: &str) -> PathBuf {
     let example = profile.unwrap().join("examples").join(name);
     assert!(
         example.is_file(),
-        "{} is not built: `cargo test` builds it, `cargo test --test it` alone does not, so run \
+        "{} is not built: `cargo test` builds it, `cargo test --test NAME` alone does not, so run \
          `cargo build --example {name}` with the same options first",
         example.display(),
     );

@@ -123,9 +123,12 @@ where
         unsafe { At::new(Core::of(header)) }
     }
 
-    // -- the header's table, of whose functions the caller holds a reference ------------------
+    // -- the functions of the header's table --------------------------------------------------
 
     /// Wakes the actor. During its own run this only sets a note.
+    ///
+    /// # Safety
+    /// As [`VTable::wake`].
     pub(super) unsafe fn wake(header: NonNull<Header>) {
         if run::note(as_run(header), run::WOKEN) {
             return;
@@ -137,6 +140,8 @@ where
         }
     }
 
+    /// # Safety
+    /// As [`VTable::schedule`].
     pub(super) unsafe fn schedule(header: NonNull<Header>) {
         // SAFETY: (CELL-2) the caller's reference; (RUNNABLE-1) the caller made the cell scheduled.
         unsafe {
@@ -145,36 +150,50 @@ where
         }
     }
 
+    /// # Safety
+    /// As [`VTable::stop`].
     pub(super) unsafe fn stop(header: NonNull<Header>) {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::at(header) }.close();
     }
 
+    /// # Safety
+    /// As [`VTable::cancel`].
     pub(super) unsafe fn cancel(header: NonNull<Header>) {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::at(header) }.terminate(Termination::Cancelled);
     }
 
+    /// # Safety
+    /// As [`VTable::refuse`].
     pub(super) unsafe fn refuse(header: NonNull<Header>) {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::at(header) }.refuse();
     }
 
+    /// # Safety
+    /// As [`VTable::info`].
     pub(super) unsafe fn info(header: NonNull<Header>) -> TaskInfo {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::at(header) }.info()
     }
 
+    /// # Safety
+    /// As [`VTable::undelivered`].
     pub(super) unsafe fn undelivered(header: NonNull<Header>, messages: usize) {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::of(header) }.executor.undelivered(messages);
     }
 
+    /// # Safety
+    /// As [`VTable::report`].
     pub(super) unsafe fn report(header: NonNull<Header>, fault: &Fault, part: FaultyPart) {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::of(header) }.report_to_executor(fault, part);
     }
 
+    /// # Safety
+    /// As [`VTable::restarted`].
     pub(super) unsafe fn restarted(
         header: NonNull<Header>,
         incarnation: u64,
@@ -187,12 +206,16 @@ where
             .restarted(&front.core.info(), incarnation, fault);
     }
 
+    /// # Safety
+    /// As [`VTable::trace`].
     pub(super) unsafe fn trace(header: NonNull<Header>, event: MessageEvent) {
         // SAFETY: (CELL-1) and the caller's reference.
         let front = unsafe { Self::of(header) };
         front.executor.trace(front.core.info(), event);
     }
 
+    /// # Safety
+    /// As [`VTable::tracer`].
     pub(super) unsafe fn tracer(header: NonNull<Header>, f: WithTracer<'_>) {
         // SAFETY: (CELL-1) and the caller's reference.
         if let Some(tracer) = unsafe { Self::of(header) }.executor.tracer() {
@@ -200,6 +223,8 @@ where
         }
     }
 
+    /// # Safety
+    /// As [`VTable::delivery`].
     pub(super) unsafe fn delivery(header: NonNull<Header>, deed: Deed) -> Delivery {
         // SAFETY: (CELL-1) and the caller's reference.
         let to = Held::from(unsafe { Self::at(header) });
@@ -216,11 +241,15 @@ where
         }
     }
 
+    /// # Safety
+    /// As [`VTable::look`].
     pub(super) unsafe fn look(header: NonNull<Header>) -> Look {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::at(header) }.look()
     }
 
+    /// # Safety
+    /// As [`VTable::process`].
     pub(super) unsafe fn process(header: NonNull<Header>) -> Process {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::of(header) }.executor.process()

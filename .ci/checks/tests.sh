@@ -5,7 +5,6 @@
 build() {
     cargo test --no-run
     tests_release --no-run
-    cargo build --locked --release --examples
 }
 
 # `cargo test`, which README.md names.
@@ -21,7 +20,7 @@ tests_anywhere() {
 
 # Tests of behaviour in every environment, with every seed and number of workers.
 tests_all() {
-    cargo build --locked --examples
+    cargo build --locked --profile test --examples
     GREENROOM_MATRIX=all cargo test --locked $BEHAVIOUR
 }
 
@@ -79,18 +78,19 @@ arm64() {
     tests_release
 }
 
-# Runs every example to its end. Those with arguments have their own function.
+# Runs every example to its end, as `cargo test` builds it. Those with arguments have their own
+# function.
 examples() {
     local path name
-    cargo build --locked --release --examples
+    cargo build --locked --profile test --examples
     for path in examples/*.rs examples/*/main.rs; do
         [ -e "$path" ] || continue
         name=${path#examples/} name=${name%.rs} name=${name%/main}
         echo "== $name"
         if declare -F "example_$name" >/dev/null; then
-            "example_$name" "target/release/examples/$name"
+            "example_$name" "target/debug/examples/$name"
         else
-            timeout 60 "target/release/examples/$name"
+            timeout 60 "target/debug/examples/$name"
         fi
     done
 }

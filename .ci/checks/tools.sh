@@ -3,13 +3,20 @@
 
 readonly BUDGET=benches/instructions.budget
 
-# Models that take long with two preemptions: most of them minutes.
+# Models that take longer than ten seconds with two preemptions, and less with one.
 readonly SLOW_MODELS='
+    model_01_three_senders
+    model_02_two_senders_of_two
+    model_03_messages_and_reserved
+    model_05_two_workers
+    model_06_a_close
     model_11_a_push_from_outside_finds
-    model_12_entry_in_the_slot
-    model_12_entry_in_the_ring
-    model_17_a_shutdown_settles_a
-    model_17_an
+    model_12_entry
+    model_17_a
+    model_18_a_deadlock
+    model_28_a_deadline_of_a_worker_blocked_from_outside
+    model_29_a_place_whose_loop
+    model_37_wake_ups_that_are_merged
     model_57_letters
 '
 

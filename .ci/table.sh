@@ -6,6 +6,8 @@
 # "beside": may run beside one other check. "alone": has the machine to itself, since it looks at
 # the clock or keeps every core busy.
 #
+# Two long ones that do not wait for the same build begin first.
+#
 # "each": a part of each run. "all": only of `--all`, since it is slow and seldom finds what the others do not.
 #
 # "77": what it means that a check gives 77, for "can't be done here". "failed" is the rule. "skipped"
@@ -17,7 +19,10 @@
 # name               seconds  runs    in    77       needs
 readonly TABLE='
   format                  60  beside  each  failed   rustfmt
+  build                 1500  beside  each  failed   .
   loom                   900  beside  each  failed   .
+  asan                  1500  beside  each  failed   .
+  mistakes               300  beside  each  skipped  tests/mistakes
   workflows              120  beside  each  skipped  linter
   xtask                  120  beside  each  failed   clippy .
   clippy                 300  beside  each  failed   clippy . benches/speed
@@ -25,8 +30,8 @@ readonly TABLE='
   features               900  beside  each  failed   clippy .
   crates                  60  beside  each  failed   .
   package                 60  beside  each  failed   .
-  instructions           900  beside  each  failed   valgrind .
-  asan                  1500  beside  each  failed   .
+  instructions           900  beside  each  failed   valgrind benches/speed
+  speed_build            900  beside  each  skipped  benches/speed
   rust_version           300  beside  each  skipped  .
   target_windows         300  beside  each  skipped  .
   target_macos           300  beside  each  skipped  .
@@ -35,12 +40,11 @@ readonly TABLE='
   deny                   300  beside  each  skipped  .
   semver                 600  beside  each  skipped  .
   miri                   900  beside  each  skipped  .
-  build                 1500  beside  each  failed   .
-  mistakes               300  beside  each  skipped  tests/mistakes
   clippy_http            300  beside  each  failed   clippy .
   http                   600  beside  each  failed   .
   clippy_cluster         600  beside  each  failed   clippy .
   cluster                900  beside  each  failed   .
+  features_docs          600  beside  all   failed   .
   clippy_loom            300  beside  all   failed   clippy .
   clippy_tokio           600  beside  all   failed   clippy tokio
   tokio                  900  beside  all   failed   tokio

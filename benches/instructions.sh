@@ -8,7 +8,8 @@
 #   benches/instructions.sh --compare BUDGET COUNTS    what --check says of these two files
 #
 # Each case runs a number of times and twice as often, and the difference of the two counts is what
-# an operation takes. Another commit is built with the same benches/instructions.rs.
+# an operation takes. Another commit is built with the same program,
+# benches/speed/src/bin/instructions.rs.
 set -eu -o pipefail
 shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,9 +19,9 @@ readonly BUDGET=benches/instructions.budget
 # Per cent by which a case may differ from its budget.
 readonly TOLERANCE=3
 
-# How often each case runs: whole bursts and batches of benches/instructions.rs, and so often that
-# the few thousand instructions by which two runs differ are less than 0.1 % of the count. `timer`
-# runs less often because its turns take time.
+# How often each case runs: whole bursts and batches of the program, and so often that the few
+# thousand instructions by which two runs differ are less than 0.1 % of the count. `timer` runs less
+# often because its turns take time.
 readonly CASES='
   tell      256000
   ping_pong  64000
@@ -34,12 +35,13 @@ readonly CASES='
   handlers  256000
 '
 
-# Builds the bench of the package here into a target directory, and prints where it is.
+# Builds the program for the greenroom in this folder into a target directory, and prints where it is.
 build() {
-    local messages
-    messages=$(cargo build --quiet --locked --release --bench instructions --target-dir "$1" \
-        --message-format json)
-    sed -n 's/.*"name":"instructions".*"executable":"\([^"]*\)".*/\1/p' <<<"$messages"
+    local folder=$1 target=$2
+    shift 2
+    cargo build --quiet --release --bin instructions --target-dir "$target" \
+        --manifest-path "$folder/benches/speed/Cargo.toml" "$@" >&2
+    echo "$target/release/instructions"
 }
 
 # The same for a commit. What it needs of other crates is kept for the next commit, but apart from
@@ -52,10 +54,11 @@ build_commit() {
     git worktree add --quiet --force --detach "$tree" "$1"
     # shellcheck disable=SC2064 # as it is now
     trap "git worktree remove --force '$tree'" EXIT
-    cp benches/instructions.rs "$tree/benches/"
-    grep -qx 'name = "instructions"' "$tree/Cargo.toml" \
-        || printf '\n[[bench]]\nname = "instructions"\nharness = false\n' >>"$tree/Cargo.toml"
-    (cd "$tree" && build "$scratch/build")
+    rm -rf "$tree/benches/speed"
+    mkdir -p "$tree/benches/speed"
+    cp -R benches/speed/{Cargo.toml,Cargo.lock,src} "$tree/benches/speed"
+    # Without --locked, since the commit may depend on less or more than Cargo.lock has.
+    build "$tree" "$scratch/build"
 }
 
 # Prints how many instructions a program takes for a case that runs so often.
@@ -80,7 +83,7 @@ count() {
 # Counts in the working tree.
 count_here() {
     local program
-    program=$(build "$target")
+    program=$(build . "$target/speed" --locked)
     count "$program" | tee "$scratch/here"
 }
 
@@ -173,7 +176,7 @@ check() {
 }
 
 write_budget() {
-    if [ -n "$(git status --porcelain -- src Cargo.toml Cargo.lock benches/instructions.rs)" ]; then
+    if [ -n "$(git status --porcelain -- src Cargo.toml benches/speed)" ]; then
         echo 'Commit the sources first: the budget names the commit that has these counts.'
         return 1
     fi

@@ -24,34 +24,43 @@ tests_all() {
     GREENROOM_MATRIX=all cargo test --locked $BEHAVIOUR
 }
 
-# The smaller tests, optimized. They are built as users build and not as benches do, which takes
-# twice as long.
+# The tests of what depends on the compiler, optimized. Other crates are not, which would take as long
+# again.
 tests_release() {
-    cargo test --locked --release --lib --test memory --test sim_zoo --test stress "$@"
-    # As one unit: otherwise it depends on the name of the folder what is compiled together, and so
-    # how often a large future is on a stack.
-    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 cargo test --locked --release --test large_futures "$@"
+    one_unit cargo test --locked --release --config 'profile.release.package."*".opt-level=0' \
+        --test large_futures --test memory --test stress "$@"
+}
+
+# Compiles a crate as one unit. Otherwise it depends on the name of the folder what is compiled
+# together, and so how often a large future is on a stack.
+one_unit() {
+    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 "$@"
 }
 
 # All tests, optimized, in every environment. tests/code_search runs an example, which `cargo test`
 # builds only without a list of targets.
 tests_release_all() {
-    cargo build --locked --release --examples
-    GREENROOM_MATRIX=all cargo test --locked --release --lib --tests
+    one_unit cargo build --locked --release --examples
+    GREENROOM_MATRIX=all one_unit cargo test --locked --release --lib --tests
 }
 
 # All tests, optimized, with checks of what unsafe functions of `std` demand.
 ub_checks() {
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
-    cargo build --locked --release --examples --target-dir target/ub
-    GREENROOM_MATRIX=all cargo test --locked --release --lib --tests --target-dir target/ub
+    one_unit cargo build --locked --release --examples --target-dir target/ub
+    GREENROOM_MATRIX=all one_unit cargo test --locked --release --lib --tests --target-dir target/ub
 }
 
 # Lints and tests of what the features add. All else is checked without them.
 features() {
-    cargo clippy --locked --lib --test on_tokio --all-features -- -D warnings
-    cargo test --locked --all-features --lib --test on_tokio
-    cargo test --locked --all-features --doc -- tracer tokio
+    local on='--test on_tokio --test on_tracing'
+    cargo clippy --locked --lib $on --all-features -- -D warnings
+    cargo test --locked --all-features $on
+}
+
+# The examples of the documentation with all features, the others among them.
+features_docs() {
+    cargo test --locked --all-features --doc
 }
 
 # What the compiler says of likely mistakes. Each compiler says it in other words.
@@ -75,7 +84,7 @@ arm64() {
         echo "foreign hardware (arm64): this machine is $(uname -m)"
         return 77
     fi
-    tests_release
+    tests_release --lib
 }
 
 # Runs every example to its end, as `cargo test` builds it. Those with arguments have their own

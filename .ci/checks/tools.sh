@@ -169,7 +169,13 @@ CHANGES
 # Throughput beside the commit in benches/speed/base. This is the one check that judges by elapsed
 # time, which it may since both run here, in turns. Both are compiled as the comparison with peers is.
 speed() {
-    cargo test --locked --manifest-path "$SPEED" --target-dir target/speed
-    unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS CARGO_PROFILE_RELEASE_DEBUG
-    CARGO_TARGET_DIR=$PWD/target/speed benches/speed/run
+    export CARGO_TARGET_DIR=$PWD/target/speed
+    cargo test --locked --manifest-path "$SPEED" "$@"
+    unset "${!CARGO_PROFILE_RELEASE_@}"
+    benches/speed/run "$@"
+}
+
+# Compiles what `speed` runs, while other checks leave a core.
+speed_build() {
+    speed --no-run
 }

@@ -2,9 +2,6 @@
 //!
 //! This is the only file that knows the crate `tracing`.
 
-#[cfg(all(test, not(greenroom_loom)))]
-mod tests;
-
 use std::cell::RefCell;
 
 use tracing::span::EnteredSpan;

@@ -1,14 +1,14 @@
+//! Events and spans for the subscribers of `tracing`, with the feature `tracing`.
+
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
 
+use greenroom::policy::Simulated;
+use greenroom::trace::{Level, Tracing, note};
+use greenroom::{Context, Runtime, actor};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
-
-use super::Tracing;
-use crate::policy::Simulated;
-use crate::trace::{Level, note};
-use crate::{Context, Runtime, actor};
 
 /// A subscriber that keeps everything as text.
 #[derive(Clone, Default)]

@@ -26,8 +26,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [case, count] => run(case, count.parse().expect("COUNT is a number")),
-        // `cargo test --benches` and `cargo bench` call it without these arguments.
-        _ => println!("nothing is counted here: see benches/instructions.sh"),
+        _ => panic!("usage: instructions CASE COUNT"),
     }
 }
 

@@ -12,8 +12,6 @@ readonly BEHAVIOUR='--test actors --test supervision --test services --test thre
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_DEBUG=false
-# The same for SQLite.
-export CFLAGS=-O0
 
 for part in .ci/checks/*.sh; do
     # shellcheck source=/dev/null

@@ -50,6 +50,10 @@ build() {
 build_commit() {
     # Outside of this folder: an older commit is no member of its workspace.
     local tree=${XDG_CACHE_HOME:-$HOME/.cache}/greenroom/instructions
+    mkdir -p "${tree%/*}"
+    # One build at a time, so that none changes the other's tree.
+    exec 9>"$tree.lock"
+    flock 9
     rm -rf "$tree"
     git worktree add --quiet --force --detach "$tree" "$1"
     # shellcheck disable=SC2064 # as it is now

@@ -16,7 +16,7 @@ http() {
 # once.
 http_all() {
     ulimit -n "$(ulimit -Hn)"
-    cargo build --locked -p greenroom-http --examples
+    cargo build --locked --profile test -p greenroom-http --examples
     GREENROOM_MATRIX=all cargo test --locked -p greenroom-http --test it crowds
 }
 

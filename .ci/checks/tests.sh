@@ -24,11 +24,11 @@ tests_all() {
     GREENROOM_MATRIX=all cargo test --locked $BEHAVIOUR
 }
 
-# The tests of what depends on the compiler, optimized. Other crates are not, which would take as long
+# The library's own tests and those of what depends on the compiler, optimized. Other crates are not, which would take as long
 # again.
 tests_release() {
     one_unit cargo test --locked --release --config 'profile.release.package."*".opt-level=0' \
-        --test large_futures --test memory --test stress "$@"
+        --lib --test large_futures --test memory --test stress "$@"
 }
 
 # Compiles a crate as one unit. Otherwise it depends on the name of the folder what is compiled
@@ -54,7 +54,9 @@ ub_checks() {
 # Lints and tests of what the features add. All else is checked without them.
 features() {
     local on='--test on_tokio --test on_tracing'
+    # shellcheck disable=SC2086 # a word each
     cargo clippy --locked --lib $on --all-features -- -D warnings
+    # shellcheck disable=SC2086 # a word each
     cargo test --locked --all-features $on
 }
 
@@ -84,7 +86,7 @@ arm64() {
         echo "foreign hardware (arm64): this machine is $(uname -m)"
         return 77
     fi
-    tests_release --lib
+    tests_release
 }
 
 # Runs every example to its end, as `cargo test` builds it. Those with arguments have their own

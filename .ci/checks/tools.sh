@@ -3,13 +3,10 @@
 
 readonly BUDGET=benches/instructions.budget
 
-# Models that take longer than ten seconds with two preemptions, and less with one.
+# Models that take longer than 15 seconds with two preemptions, and less with one.
 readonly SLOW_MODELS='
-    model_01_three_senders
     model_02_two_senders_of_two
     model_03_messages_and_reserved
-    model_05_two_workers
-    model_06_a_close
     model_11_a_push_from_outside_finds
     model_12_entry
     model_17_a
@@ -97,7 +94,7 @@ asan_tests() {
     export ASAN_OPTIONS=detect_stack_use_after_return=1 GREENROOM_STRESS_ROUNDS=100
     export LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0
     [[ " $* " != *' --tests '* ]] ||
-        cargo build --locked --target "$host" --examples --target-dir "$dir"
+        cargo build --locked --profile test --target "$host" --examples --target-dir "$dir"
     cargo test --locked --target "$host" --target-dir "$dir" "$@"
 }
 

@@ -3,12 +3,12 @@
 
 # The code of each package is formatted, also outside the workspace.
 format() {
-    local manifest
-    # With the packages outside the workspace.
+    local manifests manifest
+    manifests=$(git ls-files 'Cargo.toml' '*/Cargo.toml')
     while read -r manifest; do
         cargo fmt --check --manifest-path "$manifest" -- --color never \
             || { echo "$manifest is not formatted"; return 1; }
-    done < <(git ls-files 'Cargo.toml' '*/Cargo.toml')
+    done <<<"$manifests"
 }
 
 # Lints and tests of `cargo xtask`, whose help lists the checks.

@@ -9,7 +9,7 @@
 //!   lies at the same offset whatever the types are (`repr(C)`). No such pointer is made from a
 //!   reference to a part.
 //! - CELL-2: a holder of a reference may use the core; the last one frees the cell.
-//! - CELL-3: a run of the cell, from `begin` to `rest` or `end`, has exclusive access to the
+//! - CELL-3: a run of the cell, until `rest` or `end`, has exclusive access to the
 //!   lifecycle. After `end`, the task that takes or drops the result has it.
 //! - CELL-4: a cell that has not ended holds a reference to itself, given up as the last step of
 //!   its end. So a runnable needs none.
@@ -105,9 +105,9 @@ where
         // SAFETY: memory for a cell. Every field is written, in place: most of a waiting lifecycle
         // is unused space for the future.
         unsafe {
-            (&raw mut (*place).lifecycle).write(UnsafeCell::new(Lifecycle::Waiting(parts)));
-            (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
             Front::write(&raw mut (*place).front, Self::VTABLE, executor, options);
+            (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
+            (&raw mut (*place).lifecycle).write(UnsafeCell::new(Lifecycle::Waiting(parts)));
         }
         let core = cell.cast::<Core<M>>();
         // SAFETY: (CELL-2) the caller's references, which it receives from this function.

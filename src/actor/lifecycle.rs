@@ -30,6 +30,7 @@ pub(super) enum Lifecycle<F, Fut, T> {
 
 /// What is notified of the end of a future, before the future is dropped.
 pub(super) trait Completed {
+    /// Notifies it. A panic of an observer is contained here: the future is dropped afterwards.
     fn completed(&self);
 }
 
@@ -63,7 +64,8 @@ where
                 };
                 // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
                 let now = unsafe { Pin::new_unchecked(future) }.poll(cx);
-                // SAFETY: `Pending` needs no drop, for which a large value would be moved once more.
+                // SAFETY: (LIFECYCLE-1) `polled` is borrowed here alone, and still `Pending`, which
+                // needs no drop: for one, a large value would be moved once more.
                 unsafe { (&raw mut polled).write(now) };
             }
             Step::Clear => {

@@ -335,11 +335,12 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         };
         let options = self.options.for_cell();
         let (core, refused) = cell::new(executor, (self.actor, self.begin), options);
+        // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
+        let handle = unsafe { Handle::new(core) };
         if let Some(actor) = refused {
             On::drop_refused(actor);
         }
-        // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
-        unsafe { Handle::new(core) }
+        handle
     }
 
     /// Spawns the actor, or returns it in the error.

@@ -79,8 +79,8 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             slot: Mutex::new(RunnableSlot::default()),
             runtime: context::runtime().filter(|runtime| runtime.is_simulated()),
         });
-        // This executor is never closed.
-        let (core, _) = cell::new(executor.clone(), parts, options);
+        let (core, refused) = cell::new(executor.clone(), parts, options);
+        debug_assert!(refused.is_none(), "this executor is never closed");
         // SAFETY: (CELL-2) a new cell comes with one address.
         let address = unsafe { Address::from_core(core) };
         let split = Split {

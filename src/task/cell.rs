@@ -155,7 +155,8 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
                 // moved.
                 let future = unsafe { Pin::new_unchecked(&mut *run_part.content.future) };
                 let now = future.poll(&mut Context::from_waker(&waker));
-                // SAFETY: `Pending` needs no drop, for which a large value would be moved once more.
+                // SAFETY: (TASK-3) `polled` is borrowed here alone, and still `Pending`, which needs no
+                // drop: for one, a large value would be moved once more.
                 unsafe { (&raw mut polled).write(now) };
             }
             // SAFETY: (TASK-3) this is the turn, so the content is the future.

@@ -7,7 +7,11 @@
 //! # Invariants
 //! - HEADER-1: the data of a cell's waker is the pointer to its header. The waker owns one
 //!   reference.
-#![expect(unsafe_code, reason = "a waker is a counted pointer; see HEADER-1")]
+//! - HEADER-2: a holder of a reference may use the cell. Whoever releases the last one frees it.
+#![expect(
+    unsafe_code,
+    reason = "a waker is a counted pointer; see HEADER-1, HEADER-2"
+)]
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -93,7 +97,7 @@ impl Header {
     /// # Safety
     /// The caller holds the reference, and does not use the cell afterwards.
     pub(crate) unsafe fn release(cell: NonNull<Header>) {
-        // SAFETY: the caller's reference.
+        // SAFETY: (HEADER-2) the caller's reference.
         let header = unsafe { cell.as_ref() };
         let (refs, free) = (&header.refs, header.vtable.free);
         let order = if mutant("cell_released_relaxed") {
@@ -106,7 +110,7 @@ impl Header {
             if !mutant("cell_freed_without_fence") {
                 acquire(|order| refs.load(order));
             }
-            // SAFETY: it was the last reference.
+            // SAFETY: (HEADER-2) it was the last reference.
             unsafe { free(cell) };
         }
     }

@@ -9,10 +9,10 @@ use crate::runtime::context;
 
 /// The intervals between the attempts of [`retry`](crate::retry).
 ///
-/// First come the `first_steps`, one each, then the `regular_step` again and again. With a
-/// `step_limit` there are that many intervals in all. With `randomized`, each interval grows by a
-/// random multiple of that duration, up to the interval times `truncated`. The random numbers are
-/// those of [`sim::random`](crate::sim::random), so a simulation repeats them.
+/// First come the `first_steps`, one each, then the `regular_step` again and again, if there is one.
+/// A `step_limit` leaves out all after that many. With `randomized`, each interval grows by a random
+/// multiple of that duration, up to the interval times `truncated`. The random numbers are those of
+/// [`sim::random`](crate::sim::random), so a simulation repeats them.
 ///
 /// The model is `RetryIntervals` of layer_cake, which yields one interval fewer than its limit.
 ///
@@ -145,7 +145,7 @@ impl RetryIntervalsBuilder {
         self
     }
 
-    /// Sets the number of intervals in all: 1 or more, by default without a limit.
+    /// Sets the greatest number of intervals in all: 1 or more, by default without a limit.
     pub fn step_limit(mut self, steps: u64) -> Self {
         self.0.step_limit = Some(steps);
         self

@@ -65,7 +65,7 @@ fn tests_named_in(paper: &str) -> usize {
         let found = [format!("fn {test}("), format!("    {test},")];
         assert!(
             found.iter().any(|text| source.contains(text)),
-            "no {test} in {}",
+            "{paper} names {test}, which is not in {}",
             file.display()
         );
         named += 1;

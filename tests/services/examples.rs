@@ -5,60 +5,43 @@ use std::process::{Command, Stdio};
 
 use crate::child::{example, finish};
 
-fn prints_what_its_head_says(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.rs"));
-    let source = std::fs::read_to_string(path).unwrap();
+/// Returns what the head of an example says that it prints: its last block of text.
+fn said_by(source: &str) -> Option<String> {
     let head: Vec<_> = source
         .lines()
         .map_while(|line| line.strip_prefix("//!"))
         .collect();
-    let is_fence = |line: &&str| line.trim() == "```";
-    let end = head
-        .iter()
-        .rposition(is_fence)
-        .expect("it shows what it prints");
+    if !head.iter().any(|line| line.ends_with("prints:")) {
+        return None;
+    }
+    let end = head.iter().rposition(|line| line.trim() == "```")?;
     let start = head[..end]
         .iter()
-        .rposition(|line| line.trim() == "```text")
-        .unwrap();
-    let said: String = head[start + 1..end]
-        .iter()
-        .map(|line| format!("{}\n", &line[1..]))
-        .collect();
-
-    let mut command = Command::new(example(name));
-    let output = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert!(output.status.success(), "{out}{err}");
-    assert_eq!((out, err), (said, String::new()));
+        .rposition(|line| line.trim() == "```text")?;
+    let said = head[start + 1..end].iter();
+    Some(said.map(|line| format!("{}\n", &line[1..])).collect())
 }
 
 #[test]
-fn back_pressure_prints_what_its_head_says() {
-    prints_what_its_head_says("back_pressure");
-}
-
-#[test]
-fn cache_prints_what_its_head_says() {
-    prints_what_its_head_says("cache");
-}
-
-#[test]
-fn job_market_prints_what_its_head_says() {
-    prints_what_its_head_says("job_market");
-}
-
-#[test]
-fn pipeline_prints_what_its_head_says() {
-    prints_what_its_head_says("pipeline");
-}
-
-#[test]
-fn save_on_quit_prints_what_its_head_says() {
-    prints_what_its_head_says("save_on_quit");
-}
-
-#[test]
-fn shut_down_prints_what_its_head_says() {
-    prints_what_its_head_says("shut_down");
+fn each_example_that_says_what_it_prints_prints_that() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(source) = std::fs::read_to_string(&path) else {
+            continue;
+        };
+        let Some(said) = said_by(&source) else {
+            continue;
+        };
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let mut command = Command::new(example(name));
+        let output = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let [out, err] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(output.status.success(), "{name}: {out}{err}");
+        assert_eq!((out, err), (said, String::new()), "{name}");
+        count += 1;
+    }
+    assert!(count > 8, "too few examples were found: {count}");
 }

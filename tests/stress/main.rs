@@ -394,7 +394,6 @@ fn restarts_and_loans() {
     });
 }
 
-/// Two actors that ask each other get a deadlock error, and quiescence wakes its waiters.
 /// A kill frees the queued messages while the actor reads the one before them.
 #[test]
 fn kills_amid_messages() {
@@ -420,6 +419,7 @@ fn kills_amid_messages() {
     });
 }
 
+/// Two actors that ask each other get a deadlock error, and quiescence wakes its waiters.
 #[test]
 fn deadlocks_and_quiescence() {
     type Ring = Address<(u32, Reply<u32>)>;

@@ -11,6 +11,7 @@ use greenroom::{Observer, Runtime};
 
 /// Few rounds, for a run beside other tests.
 const ROUNDS: usize = 4;
+
 /// Runs the rounds of one test, and fails if they take far longer than usual.
 pub fn rounds(round: impl Fn(usize) + Send + 'static) {
     let chosen = std::env::var("GREENROOM_STRESS_ROUNDS");

@@ -107,7 +107,7 @@ pub fn example(name: &str) -> PathBuf {
     assert!(
         example.is_file(),
         "{} is not built: `cargo test` builds it, `cargo test --test NAME` alone does not, so run \
-         `cargo build --example {name}` with the same options first",
+         `cargo build --examples --profile test` with the same options first",
         example.display(),
     );
     example

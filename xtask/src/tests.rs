@@ -69,3 +69,23 @@ fn the_targets_and_checks_that_the_commands_name_exist() {
     }
     assert!(count > 10, "too few targets were found: {count}");
 }
+
+#[test]
+fn the_names_that_the_commands_give_to_a_check_are_checks() {
+    let contributing = std::fs::read_to_string(in_repository("CONTRIBUTING.md")).unwrap();
+    let mut count = 0;
+    for line in COMMANDS.lines().chain(contributing.lines()) {
+        let after = ["bash .ci/run ", "bash .ci/install "].map(|command| line.split_once(command));
+        for (_, names) in after.into_iter().flatten() {
+            // What it does follows after two spaces, or the command ends in a sentence.
+            let ends = names.find("  ").or(names.find('`')).unwrap_or(names.len());
+            for name in names[..ends].split_whitespace() {
+                let is_known = checks().any(|check| check.name == name);
+                let is_other = matches!(name, "--all" | "NAME" | "..");
+                assert!(is_known || is_other, "there is no check {name}: {line}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 5, "too few names were found: {count}");
+}

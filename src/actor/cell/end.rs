@@ -26,7 +26,7 @@ where
     /// Drops the state of an actor that has returned, by this function.
     ///
     /// # Safety
-    /// (CELL-1) The header is of this cell. (CELL-3) Called by the run.
+    /// (CELL-1) The header and `clear` are of this cell. (CELL-3) Called by the run.
     #[inline]
     pub(super) unsafe fn drop_state(
         &self,

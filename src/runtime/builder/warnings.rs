@@ -75,7 +75,8 @@ impl Builder {
     /// By default a warning goes to the [tracer](Builder::tracer), at the level warning. Without a
     /// tracer the runtime prints one line to stderr, but nothing in a
     /// [simulation](crate::policy::Simulated). In a test, the test harness captures the line: it is
-    /// shown if the test fails, or with `--nocapture`.
+    /// shown if the test fails, or with `--nocapture`. [`Warning::WorkersHeld`] comes from a thread
+    /// that all runtimes share, so its line may be captured for another test.
     ///
     /// The function is called on the thread that notices the mistake, which may be a worker, so it
     /// must not wait for other tasks. A panic of it is caught and dropped.

@@ -87,7 +87,9 @@ rows() {
         --all) grep . <<<"$TABLE" ;;
         *)
             for name; do
-                [[ $TABLE == *$'\n'"  $name "* ]] || { echo "no such check: $name (\`cargo xtask help\` lists them)" >&2; return 2; }
+                [[ $TABLE == *$'\n'"  $name "* ]] && continue
+                echo "no such check: $name (\`cargo xtask help\` lists them)" >&2
+                return 2
             done
             grep -E "^  ($*) " <<<"$TABLE"
             ;;

@@ -24,8 +24,8 @@ tests_all() {
     GREENROOM_MATRIX=all cargo test --locked $BEHAVIOUR
 }
 
-# The library's own tests and those of what depends on the compiler, optimized. Other crates are not, which would take as long
-# again.
+# The library's own tests and those of what depends on the compiler, optimized. Other crates are not,
+# which would take as long again.
 tests_release() {
     one_unit cargo test --locked --release --config 'profile.release.package."*".opt-level=0' \
         --lib --test large_futures --test memory --test stress "$@"

@@ -7,7 +7,7 @@
 //! # Invariants
 //! - HEADER-1: the data of a cell's waker is the pointer to its header. The waker owns one
 //!   reference.
-//! - HEADER-2: a holder of a reference may use the cell. Whoever releases the last one frees it.
+//! - HEADER-2: a holder of a reference may use the cell. The release of the last one frees it.
 #![expect(
     unsafe_code,
     reason = "a waker is a counted pointer; see HEADER-1, HEADER-2"

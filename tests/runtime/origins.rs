@@ -44,7 +44,7 @@ fn join<T>(tasks: Vec<Task<T>>) -> Vec<T> {
     tasks.into_iter().map(drive).collect()
 }
 
-/// A list of promises must not name tests that do not exist.
+/// Searches for each test that a list of promises names.
 #[test]
 fn every_test_named_in_a_list_of_promises_exists() {
     assert!(tests_named_in("docs/origins.md") > 20);

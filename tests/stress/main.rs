@@ -158,7 +158,7 @@ fn actors_and_tasks() {
     });
 }
 
-/// A shutdown while all parts are in use.
+/// Shuts down while all parts are in use.
 #[test]
 fn a_shutdown_amid_work() {
     rounds(|seed| {
@@ -231,7 +231,7 @@ fn sources() {
     });
 }
 
-/// Pinned threads with tasks and hosted values, called from workers and other threads.
+/// Calls tasks and hosted values of pinned threads from workers and other threads.
 #[test]
 fn pinned_threads_and_stages() {
     rounds(|seed| {
@@ -394,7 +394,7 @@ fn restarts_and_loans() {
     });
 }
 
-/// A kill frees the queued messages while the actor reads the one before them.
+/// Frees queued messages by a kill while the actor reads the one before them.
 #[test]
 fn kills_amid_messages() {
     rounds(|seed| {
@@ -419,7 +419,7 @@ fn kills_amid_messages() {
     });
 }
 
-/// Two actors that ask each other get a deadlock error, and quiescence wakes its waiters.
+/// Lets two actors ask each other, who get a deadlock error, and waits for quiescence.
 #[test]
 fn deadlocks_and_quiescence() {
     type Ring = Address<(u32, Reply<u32>)>;

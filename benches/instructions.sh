@@ -35,18 +35,9 @@ readonly CASES='
   handlers  256000
 '
 
-# Builds the program for the greenroom in this folder into a target directory, and prints where it is.
-build() {
-    local folder=$1 target=$2
-    shift 2
-    cargo build --quiet --release --bin instructions --target-dir "$target" \
-        --manifest-path "$folder/benches/speed/Cargo.toml" "$@" >&2
-    echo "$target/release/instructions"
-}
-
-# The same for a commit. What it needs of other crates is kept for the next commit, but apart from
-# that of the working tree: cargo names the programs of two trees alike, and tells by the times of
-# the files alone which one it has.
+# Builds the program for the greenroom of a commit, and prints where it is. What it needs of other
+# crates is kept for the next commit, but apart from that of the working tree: cargo names the programs
+# of two trees alike, and tells by the times of the files alone which one it has.
 build_commit() {
     # Outside of this folder: an older commit is no member of its workspace.
     local tree=${XDG_CACHE_HOME:-$HOME/.cache}/greenroom/instructions
@@ -62,7 +53,7 @@ build_commit() {
     mkdir -p "$tree/benches/speed"
     cp -R benches/speed/{Cargo.toml,Cargo.lock,src} "$tree/benches/speed"
     # Without --locked, since the commit may depend on less or more than Cargo.lock has.
-    build "$tree" "$scratch/build"
+    benches/speed/build instructions "$tree" "$scratch/build" --quiet
 }
 
 # Prints how many instructions a program takes for a case that runs so often.
@@ -87,7 +78,7 @@ count() {
 # Counts in the working tree.
 count_here() {
     local program
-    program=$(build . "$target/speed" --locked)
+    program=$(benches/speed/build instructions . "$target/speed" --quiet --locked)
     count "$program" | tee "$scratch/here"
 }
 
@@ -126,8 +117,7 @@ compare() {
     ' "$1" "$2"
 }
 
-# Fails if `handlers!` takes more than an enum by hand. The same sources, built in two folders, differ
-# by 5 % one way and 2 % the other: by what the compiler keeps in registers, not by what it does.
+# Fails if `handlers!` takes more than an enum by hand.
 twins() {
     awk -v tolerance="$TOLERANCE" '
         { count[$1] = $2 }

@@ -61,7 +61,7 @@ async fn round_trips(calls: u64) -> [f64; 2] {
 /// The only worker is busy until so many wait. Then each job that it takes offers another one.
 async fn beside(waiting: usize, jobs: u64) -> f64 {
     let market = Market::<u64>::builder().max_workers(1);
-    let market = market.max_jobs(usize::MAX).build().expect("a market");
+    let market = market.capacity(usize::MAX).build().expect("a market");
     let (go, gate) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
     let first = Job::new(move || gate.recv().expect("the market is filled"));
@@ -124,7 +124,7 @@ fn work(sum: &AtomicU64) {
 }
 
 fn with_market(jobs: u64) -> f64 {
-    let market = Market::<u64>::builder().max_workers(WORKERS).max_jobs(ROOM);
+    let market = Market::<u64>::builder().max_workers(WORKERS).capacity(ROOM);
     let market = market.per_key(KeyPolicy::Queue(ROOM));
     let market = market.build().expect("a market");
     let drained = market.drain();

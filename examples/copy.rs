@@ -327,7 +327,9 @@ fn main() -> ExitCode {
         }
         Err(fault) => {
             eprintln!("copy: {fault}");
-            let status = fault.status().and_then(|status| u8::try_from(status).ok());
+            let status = fault
+                .exit_status()
+                .and_then(|status| u8::try_from(status).ok());
             ExitCode::from(status.unwrap_or(FAULT))
         }
     }

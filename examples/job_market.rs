@@ -109,7 +109,7 @@ fn add(market: &Market<u64>, data: Data) -> Option<JobHandle<()>> {
 }
 
 async fn run() -> Result<(), Box<dyn Error>> {
-    let market = Market::builder().max_workers(1).max_jobs(5).build()?;
+    let market = Market::builder().max_workers(1).capacity(5).build()?;
     let (open, opened) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel();
     let holds = market.try_offer(Job::new(move || {

@@ -197,7 +197,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             eprintln!("supervise: {fault}");
-            let status = fault.status().and_then(|status| u8::try_from(status).ok());
+            let status = fault
+                .exit_status()
+                .and_then(|status| u8::try_from(status).ok());
             ExitCode::from(status.unwrap_or(FAULT))
         }
     }

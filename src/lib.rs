@@ -34,14 +34,14 @@
 //!
 //! # Where to read on
 //!
-//! - [The guide](docs::guide): asking, several messages, back-pressure, sources, ending, children, panics, pinned
-//!   threads, foreign loops, tests, policies.
+//! - [The guide](docs::guide): asking, several messages, back-pressure, sources, ending, children,
+//!   panics, pinned threads, foreign loops, tests, policies.
 //! - [With tokio in the same program](docs::with_tokio), [coming from tokio](docs::from_tokio),
 //!   [coming from actix, kameo or ractor](docs::from_actors),
 //!   [the same programs in each of them][comparison].
 //! - [Guarantees](docs::guarantees), [limits](docs::limits), [performance](docs::performance).
-//! - Packages beside it: [greenroom-http], actors over HTTP, and [greenroom-cluster], actors on other
-//!   machines.
+//! - Packages beside it: [greenroom-http], actors over HTTP, and [greenroom-cluster], actors on
+//!   other machines.
 //!
 //! [comparison]: https://github.com/greenroom-rs/greenroom/blob/main/docs/comparison.md
 //! [greenroom-cluster]: https://github.com/greenroom-rs/greenroom/tree/main/cluster
@@ -89,11 +89,11 @@
 //!
 //! # Panics and errors
 //!
-//! A function that returns a `Result` panics only where its docs say so: in user code that it calls,
-//! and in a child of `fork`. [`spawn!`] and [`spawn()`] panic if no runtime
-//! is current, an option is out of range or a thread does not start;
-//! [`ActorBuilder::try_spawn`] returns an error instead. Each operation has an error type of its own.
-//! [`TellError`], [`SendError`] and [`SpawnError`] return the value that was not accepted.
+//! A function that returns a `Result` panics only where its docs say so: in user code that it
+//! calls, and in a child of `fork`. [`spawn!`] and [`spawn()`] panic if no runtime is current, an
+//! option is out of range or a thread does not start; [`ActorBuilder::try_spawn`] returns an error
+//! instead. Each operation has an error type of its own. [`TellError`], [`SendError`] and
+//! [`SpawnError`] return the value that was not accepted.
 //!
 //! A panic of a future reaches the caller that joins its actor or awaits its task; without one it
 //! reaches [`on_fault`](Builder::on_fault). The future is dropped while the panic unwinds, so a
@@ -168,8 +168,8 @@ mod mutants;
 /// Scheduling policies: where a runnable goes when its task is woken, and which one runs next.
 ///
 /// A [`Policy`](policy::Policy) is the scheduler of a runtime: data that all workers share, data of
-/// each worker, and functions on both. Its functions are those of the policy-based scheduler of CAF,
-/// the C++ Actor Framework. The runtime provides threads, timers, shutdown and pinned threads.
+/// each worker, and functions on both. The runtime provides threads, timers, shutdown and pinned
+/// threads.
 pub mod policy {
     pub use crate::scheduler::policy::*;
     pub use crate::sim::Simulated;
@@ -179,7 +179,7 @@ pub mod policy {
 ///
 /// A runtime has a [`Tracer`](trace::Tracer) if its [builder](Builder::tracer) was given one.
 /// [`Lines`](trace::Lines) writes lines. [`run`] obeys the variable `GREENROOM_LOG`, for example
-/// `GREENROOM_LOG=debug`. The lines are those of layer_cake; the [guide](docs::guide) reads some.
+/// `GREENROOM_LOG=debug`. The [guide](docs::guide) reads some lines.
 pub mod trace {
     #[doc(hidden)]
     pub use crate::runtime::{is_noted, write_note};
@@ -209,7 +209,7 @@ pub use error::{
     RefusalKind, SendError, SpawnError, SpawnProblem, TellError, TryHostError, UnhandledFault,
 };
 pub use pinned::{Hosted, Pinned, Stage};
-pub use request::{concurrently, retry, sequentially};
+pub use request::{concurrently::concurrently, retry::retry, sequentially::sequentially};
 pub use runtime::{
     ActorStatus, Builder, Continues, Driver, KeepAlive, LongTurn, Observer, Runtime,
     ShutdownReport, Stats, Warning, WorkerPanic, run, spawn, unblock, yield_now,

@@ -142,23 +142,6 @@
 //! #     }
 //! # }
 //! ```
-//!
-//! # The words of layer_cake
-//!
-//! | layer_cake | here |
-//! |---|---|
-//! | `StateMachine` | [`Machine`] |
-//! | `Stateless` | [`Actor`](crate::Actor), which has no states |
-//! | a function for a state and a type | an arm of the `match` in [`on`](Machine::on) |
-//! | the state that it returns | [`Next::To`], or [`Next::Stay`] |
-//! | the types that a state saves | [`Next::Save`] |
-//! | a type that no list names | [`Next::Ignore`] |
-//! | `Unknown` | an arm for all other messages |
-//! | `Start` | [`started`](Machine::started) |
-//! | `complete(value)` | [`Next::Done`] |
-//!
-//! There, saved messages come again after the next new message, and the last of them perhaps never.
-//! Here they come at the change of the state.
 
 mod builder;
 mod definition;

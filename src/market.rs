@@ -2,23 +2,13 @@
 //!
 //! [`unblock`](crate::unblock()) takes any number of calls, in the order of their arrival. A
 //! [`Market`] has a board of limited size, priorities, and keys: two jobs of one key never run at
-//! the same time. It is the Seppuku Job Market of the document, whose names are these here:
-//!
-//! | document | here |
-//! |---|---|
-//! | `Add_Job` | [`Market::offer`], [`Market::try_offer`], [`Market::offer_blocking`] |
-//! | `Get_Job`, `Done_Job` | what a worker does before and after each job |
-//! | `Operating` | [`Market::status`] |
-//! | `Stop` | [`Market::stop`], [`Market::drain`], [`Market::stopped`] |
-//! | a player | a key: [`Job::key`] |
-//! | `Max_Workers`, `Max_Jobs` | [`Builder::max_workers`], [`Builder::max_jobs`] |
-//! | `Max_Idle_W` | unused in the document; [`Builder::idle`] says how long a worker waits |
+//! the same time.
 //!
 //! The workers are calls on the threads of the blocking pool. A worker comes when a job may run and
 //! no other worker is on its way, and gives its thread back when there is no job.
 //!
-//! A job is a closure. So the kinds of jobs of the document, each with its data, are an enum of the
-//! program, as in the example `job_market`. A kind for which nothing is done must say so:
+//! A job is a closure. So different kinds of jobs, each with its data, are an enum of the program,
+//! as in the example `job_market`. A kind for which nothing is done must say so:
 //!
 //! ```compile_fail,E0004
 //! # use greenroom::market::Job;

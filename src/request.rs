@@ -1,19 +1,21 @@
 //! Several requests at once, one after another, or again until one succeeds.
 //!
-//! A request is any future; most are asks. Nothing starts before the first poll, and dropping one of
-//! these futures drops the requests in it, which cancels them.
+//! The functions are [`concurrently`](crate::concurrently()),
+//! [`sequentially`](crate::sequentially()) and [`retry`](crate::retry()). This module has their
+//! futures and errors. A request is any future; most are asks. Nothing starts before the first
+//! poll, and dropping one of these futures drops the requests in it, which cancels them.
 
 mod all;
-mod concurrently;
-mod retry;
-mod sequentially;
+pub(crate) mod concurrently;
+pub(crate) mod retry;
+pub(crate) mod sequentially;
 
 use std::fmt;
 use std::pin::Pin;
 
-pub use concurrently::{Concurrently, FallibleRequests, FirstFault, Requests, concurrently};
-pub use retry::{Retry, retry};
-pub use sequentially::{Sequentially, sequentially};
+pub use concurrently::{Concurrently, FallibleRequests, FirstFault, Requests};
+pub use retry::Retry;
+pub use sequentially::Sequentially;
 
 /// The first fault of several requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

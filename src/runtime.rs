@@ -51,7 +51,7 @@ pub use actor_status::ActorStatus;
 pub(crate) use around::Starting;
 pub use blocking::unblock;
 pub(crate) use blocking::{
-    blocking_threads, borrow_thread, bring_thread, forget_borrower, is_lent, register_borrower,
+    borrow_thread, bring_thread, forget_borrower, is_lent, max_blocking_workers, register_borrower,
 };
 pub(crate) use blocking_pool::Borrower;
 pub use builder::Builder;

@@ -1,14 +1,14 @@
 //! Spools: pools of worker actors that share the requests of many clients.
 //!
-//! A [`Spool`] is the `ObjectSpool` of layer_cake. It gives each request to the worker that has been
-//! idle longest, and queues requests while all are busy. It refuses requests when it is overloaded
-//! or busy, and replaces workers that die. A worker is an actor of messages `(Q, Reply<R>)` and
-//! knows nothing of the spool. Workers never see each other.
+//! A [`Spool`] gives each request to the worker that has been idle longest, and queues requests
+//! while all are busy. It refuses requests when it is overloaded or busy, and replaces workers that
+//! die. A worker is an actor of messages `(Q, Reply<R>)` and knows nothing of the spool. Workers
+//! never see each other.
 //!
 //! # Which one
 //!
-//! A spool is for asynchronous work with state, such as connections, that many clients ask for. For one
-//! call that blocks, such as a read of a file, use [`unblock`](crate::unblock()).
+//! A spool is for asynchronous work with state, such as connections, that many clients ask for. For
+//! one call that blocks, such as a read of a file, use [`unblock`](crate::unblock()).
 //!
 //! # Refusals
 //!
@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | `Overloaded` | `message rejected by spool (overloaded, 40 pending)` | The queue is full. Try again much later. |
 //! | `Busy` | `message rejected by spool (average response time 5.21)` | Answers take too long. Try again soon. |
-//! | `TimedOut` | `timed out (no answer within 25 s)` | The worker did not answer in 5 × responsiveness, or the [deadline](SpoolBuilder::deadline) passed. It may still do the work. |
+//! | `TimedOut` | `timed out (no answer within 25 s)` | The worker did not answer in 5 × responsiveness, or the [queue timeout](SpoolBuilder::queue_timeout) passed. It may still do the work. |
 //! | `Unavailable` | `Service temporarily unavailable (no worker and no immediate prospects of one)` | A spool of [joined](Spool::join_worker) workers has none. |
 //! | `Aborted` | `aborted (user or software interrupt)` | The spool stops or has ended, or the worker has [left](Spool::leave). |
 //!

@@ -257,7 +257,7 @@ ways! { LARGE_ONES, |builder| builder;
             }
         }
         let workers = |_| -> Handle<((), Reply<u8>), ()> { spawn!(worker(_)) };
-        let spool = Spool::builder(workers).object_count(1).spawn().unwrap();
+        let spool = Spool::builder(workers).workers(1).spawn().unwrap();
         spool.ask(()).await.unwrap()
     }
     refused_task {

@@ -351,7 +351,7 @@ fn a_request_that_waits_in_a_spool_takes_at_most_100_bytes() {
                 }
             })
         });
-        let workers = workers.object_count(1).responsiveness(None);
+        let workers = workers.workers(1).responsiveness(None);
         workers.spawn().unwrap()
     });
     let asks: Vec<_> = (0..=REQUESTS).map(|_| greenroom::reply()).collect();
@@ -653,7 +653,7 @@ fn a_job_that_waits_in_a_market_takes_at_most_200_bytes_beside_its_closure() {
     let runtime = one_worker();
     for is_keyed in [false, true] {
         let builder = Market::<u64>::builder().on(&runtime).max_workers(1);
-        let market = builder.max_jobs(JOBS as usize).build().unwrap();
+        let market = builder.capacity(JOBS as usize).build().unwrap();
         let (open, opened) = std::sync::mpsc::channel::<()>();
         let (begin, begun) = std::sync::mpsc::channel::<()>();
         let gate = Job::new(move || {
@@ -731,7 +731,7 @@ fn a_hundred_thousand_workers_of_markets_leave_neither_memory_nor_threads() {
     let runtime = runtime.thread_name("soak").build().unwrap();
     let soak = |workers: u64| {
         let market = Market::<u64>::builder().on(&runtime).max_workers(3);
-        let market = market.max_jobs(2).build().unwrap();
+        let market = market.capacity(2).build().unwrap();
         let market = &market;
         let produce = |producer: u64| {
             let [

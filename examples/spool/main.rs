@@ -148,8 +148,8 @@ async fn hash_file(options: &Options) -> Result<(), Refusal> {
     };
     let file = Arc::new(fs::read(&options.file).map_err(unreadable)?);
     let spool = Spool::builder(|number| spawn!(worker(_), name = format!("worker {number}")))
-        .object_count(WORKERS)
-        .size_of_queue(QUEUE)
+        .workers(WORKERS)
+        .capacity(QUEUE)
         .responsiveness(Duration::from_secs(1))
         .name("spool")
         .spawn()
@@ -278,7 +278,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             eprintln!("spool: {fault}");
-            let status = fault.status().and_then(|status| u8::try_from(status).ok());
+            let status = fault
+                .exit_status()
+                .and_then(|status| u8::try_from(status).ok());
             ExitCode::from(status.unwrap_or(FAULT))
         }
     }

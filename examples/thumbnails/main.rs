@@ -130,7 +130,7 @@ async fn make_all(options: Options) -> (Progress, bool) {
     };
     let market = Market::<PathBuf>::builder()
         .max_workers(options.workers)
-        .max_jobs(64)
+        .capacity(64)
         .per_key(KeyPolicy::Queue(64))
         .build()
         .expect("the options are in range");

@@ -104,14 +104,6 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
         self
     }
 
-    /// Returns the actor, the question and the limit of an ask that was not polled.
-    pub(super) fn into_question(self) -> Option<(Lead<'a, M>, F, Option<Duration>)> {
-        match self.phase {
-            AskPhase::Question(question) => Some((self.lead, question?, self.patience)),
-            _ => None,
-        }
-    }
-
     /// Creates an ask whose message waits for room once it has its answer.
     pub(super) fn unsent(lead: Lead<'a, M>, message: M) -> Self {
         Ask {

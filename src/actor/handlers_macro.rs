@@ -1,7 +1,7 @@
 //! `handlers!`: an actor's messages, its dispatch and a typed address from one list of methods.
 //!
-//! The methods become methods of the actor as they stand. The message type is the enum that would be
-//! written by hand, and dispatch is one `match`. `handlers_steps.rs` makes them.
+//! The methods become methods of the actor as they stand. The message type is the enum that would
+//! be written by hand, and dispatch is one `match`. `handlers_steps.rs` makes them.
 
 /// Declares an actor's messages, its dispatch and a typed address as one list of methods.
 ///
@@ -77,7 +77,11 @@
 /// | the handler has | its method returns | to use as |
 /// |---|---|---|
 /// | no result | [`Unsent`](crate::Unsent) | `.tell()?` or `.send().await?` |
-/// | a result, also `-> ()` | [`Ask`](crate::Ask) | `.await?`, `.timeout(..).await?`, or [`.request()`](crate::Ask::request) for [`on_answer`](crate::Context::on_answer) and other tasks |
+/// | a result, also `-> ()` | [`Ask`](crate::Ask) | `.await?` or `.timeout(..).await?` |
+///
+/// For [`on_answer`](crate::Context::on_answer) and for other tasks,
+/// [`counter.request(CounterMessage::total)`](crate::Address::request) creates a request that
+/// borrows nothing.
 ///
 /// An asker of a handler that returns a `Result` gets a `Result` in a `Result`. The outer one tells
 /// whether there was an answer.
@@ -85,13 +89,13 @@
 /// # Handlers
 ///
 /// A handler takes `&mut self` or `&self`, and parameters of the form `name: Type`. It may be an
-/// `async fn` or a plain `fn`. The next message is handled after it returns, so a handler that waits
-/// holds up its actor. A last parameter whose type begins with `&mut` is the context, and not a part
-/// of the message. The [hooks](crate::Actor) `started`, `panicked` and `stopped` may stand among the
-/// handlers, and are written as in the trait.
+/// `async fn` or a plain `fn`. The next message is handled after it returns, so a handler that
+/// waits holds up its actor. A last parameter whose type begins with `&mut` is the context, and not
+/// a part of the message. The [hooks](crate::Actor) `started`, `panicked` and `stopped` may stand
+/// among the handlers, and are written as in the trait.
 ///
-/// - The visibility before `impl` is that of the address and of the enum with its variants. It is at
-///   least that of the actor: `pub impl` if the actor is `pub`.
+/// - The visibility before `impl` is that of the address and of the enum with its variants. It is
+///   at least that of the actor: `pub impl` if the actor is `pub`.
 /// - The visibility of a handler is that of both methods.
 /// - Its comments are on the methods and on the variant. `#[cfg]` and `#[allow]` hold for all of
 ///   them, `#[must_use]` and `#[deprecated]` for the method of the address, `#[expect]` and
@@ -99,15 +103,15 @@
 /// - Comments before `impl` are those of the address. `#[cfg]` and `#[allow]` hold for everything,
 ///   `#[derive]` for the messages.
 /// - The types of parameters and results are written out, since `Self` would be the address or the
-///   messages. Neither a handler nor the declaration has type parameters: `impl Stack<u32> as ..` is
-///   possible, `impl<T> Stack<T> as ..` is not.
+///   messages. Neither a handler nor the declaration has type parameters: `impl Stack<u32> as ..`
+///   is possible, `impl<T> Stack<T> as ..` is not.
 /// - Above about 60 handlers, a crate needs a higher `#![recursion_limit]`.
 ///
 /// # The address
 ///
 /// It is a cheap clone, and dereferences to its [`Address`](crate::Address) of the messages. It
-/// compares and prints as one. So `counter.stop()` stops the actor, unless a handler is called `stop`.
-/// It converts from an `Address`, such as [`Name::get`](crate::registry::Name::get) or
+/// compares and prints as one. So `counter.stop()` stops the actor, unless a handler is called
+/// `stop`. It converts from an `Address`, such as [`Name::get`](crate::registry::Name::get) or
 /// [`Supervisor::start`](crate::supervise::Supervisor::start) return, and to one.
 ///
 /// It also converts from a [`Handle`](crate::Handle). That gives up the actor's result, as
@@ -137,12 +141,12 @@
 /// # The messages
 ///
 /// The enum is a plain type, so everything that takes messages takes it: timers,
-/// [`map`](crate::Address::map), [`Name`](crate::registry::Name), restarts. A variant is a function of
-/// its fields: `address.map(CounterMessage::add)` is an `Address<u64>`.
+/// [`map`](crate::Address::map), [`Name`](crate::registry::Name), restarts. A variant is a function
+/// of its fields: `address.map(CounterMessage::add)` is an `Address<u64>`.
 ///
-/// A message takes the memory and the instructions of an enum and a `match` that are written by hand.
-/// An `async fn` takes about 20 instructions more than a plain `fn`, as it does when it is awaited by
-/// hand.
+/// A message takes the memory and the instructions of an enum and a `match` that are written by
+/// hand. An `async fn` takes about 20 instructions more than a plain `fn`, as it does when it is
+/// awaited by hand.
 #[macro_export]
 macro_rules! handlers {
     ($(#[$($attribute:tt)*])* $vis:vis impl < $($parameters:tt)*) => {

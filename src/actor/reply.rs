@@ -197,7 +197,7 @@ impl<T> Reply<T> {
     ///
     /// async fn printer(mut cx: Context<Reply<()>>) {
     ///     while let Some(reply) = cx.recv().await {
-    ///         reply.refuse(Refusal::new("out of paper", "tray 2").code(503));
+    ///         reply.refuse(Refusal::new("out of paper", "tray 2").with_error_code(503));
     ///     }
     /// }
     ///

@@ -90,65 +90,6 @@ impl<M: Send + 'static> Address<M> {
     }
 }
 
-impl<M, T, F> Ask<'_, M, T, F>
-where
-    M: Send + 'static,
-    T: Send + 'static,
-    F: FnOnce(Reply<T>) -> M + Send + 'static,
-{
-    /// Turns the ask into a request, which borrows nothing, as [`Address::request`] creates.
-    ///
-    /// The request keeps the [`timeout`](Ask::timeout). If the actor is closed already, it ends with
-    /// [`AskError::Closed`].
-    ///
-    /// # Panics
-    /// If the ask was polled.
-    ///
-    /// ```
-    /// use greenroom::{Context, Reply, spawn};
-    ///
-    /// async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
-    ///     while let Some((number, reply)) = cx.recv().await {
-    ///         reply.send(number * 2);
-    ///     }
-    /// }
-    ///
-    /// greenroom::run(async {
-    ///     let doubler = spawn!(doubler(_));
-    ///     let request = doubler.ask(|reply| (21, reply)).request();
-    ///     assert_eq!(greenroom::spawn(request).await, Ok(42));
-    /// });
-    /// ```
-    pub fn request(self) -> Request<T> {
-        let (lead, question, limit) = self
-            .into_question()
-            .expect("`request` called after the ask was polled");
-        lead.view().observe();
-        match Address::revived(lead) {
-            Some(address) => Request {
-                limit,
-                ..address.request(question)
-            },
-            None => Request::of(Box::new(Refused(Some(lead.closed_error())))),
-        }
-    }
-}
-
-/// An ask of an actor that was closed before.
-struct Refused(Option<AskError>);
-
-impl<T> Asking<T> for Refused {
-    fn wait_for_room(&mut self, _answer: Answer<T>) {}
-
-    fn poll(&mut self, _cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
-        Poll::Ready(Err(self.0.take().expect("a request is polled until ready")))
-    }
-
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ask(refused)")
-    }
-}
-
 struct Question<M, F> {
     address: Address<M>,
     question: F,

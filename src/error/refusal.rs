@@ -10,13 +10,12 @@ use std::time::Duration;
 /// The reason why a request is refused, as an answer of [`Reply::refuse`](crate::Reply::refuse).
 ///
 /// A refusal has a [kind](RefusalKind), a condition and an explanation, and may have an error code
-/// and an exit status. It is shown as `condition (explanation)`. A clone is cheap. The model is the
-/// message `Faulted` of layer_cake, with the messages derived from it as kinds.
+/// and an exit status. It is shown as `condition (explanation)`. A clone is cheap.
 ///
 /// ```
 /// use greenroom::{Refusal, RefusalKind};
 ///
-/// let refusal = Refusal::new("out of paper", "tray 2").code(503);
+/// let refusal = Refusal::new("out of paper", "tray 2").with_error_code(503);
 /// assert_eq!(refusal.to_string(), "out of paper (tray 2)");
 /// assert_eq!(refusal.kind(), RefusalKind::Fault);
 ///
@@ -24,6 +23,7 @@ use std::time::Duration;
 /// assert_eq!(refusal.to_string(), "overloaded (40 jobs wait)");
 /// ```
 #[derive(Clone, PartialEq, Eq)]
+#[doc(alias = "Faulted")]
 pub struct Refusal(Arc<Parts>);
 
 #[derive(Clone, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Refusal {
         Self::with(kind, condition, explanation.into())
     }
 
-    /// Creates a refusal of a spool, with the condition that layer_cake gives it.
+    /// Creates a refusal of a spool, with a condition of its own.
     pub(crate) fn of_spool(
         kind: RefusalKind,
         condition: &'static str,
@@ -150,14 +150,14 @@ impl Refusal {
         }))
     }
 
-    /// Sets the error code, a number that programs agree on.
-    pub fn code(mut self, error_code: i64) -> Self {
+    /// Returns the refusal with this error code, a number that programs agree on.
+    pub fn with_error_code(mut self, error_code: i64) -> Self {
         Arc::make_mut(&mut self.0).error_code = Some(error_code);
         self
     }
 
-    /// Sets the status with which a program should exit because of this refusal.
-    pub fn exit_status(mut self, status: i32) -> Self {
+    /// Returns the refusal with the status with which a program should exit because of it.
+    pub fn with_exit_status(mut self, status: i32) -> Self {
         Arc::make_mut(&mut self.0).exit_status = Some(status);
         self
     }
@@ -177,13 +177,13 @@ impl Refusal {
         &self.0.explanation
     }
 
-    /// Returns the error code, if one was set.
+    /// Returns the error code, if it has one.
     pub fn error_code(&self) -> Option<i64> {
         self.0.error_code
     }
 
-    /// Returns the exit status, if one was set.
-    pub fn status(&self) -> Option<i32> {
+    /// Returns the exit status, if it has one.
+    pub fn exit_status(&self) -> Option<i32> {
         self.0.exit_status
     }
 
@@ -222,7 +222,7 @@ impl fmt::Debug for Refusal {
             .field("condition", &self.condition())
             .field("explanation", &self.explanation())
             .field("error_code", &self.error_code())
-            .field("exit_status", &self.status())
+            .field("exit_status", &self.exit_status())
             .finish()
     }
 }

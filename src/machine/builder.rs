@@ -59,7 +59,7 @@ impl<A: Machine, Fut, On> ActorBuilder<A::Message, Initial<A>, Fut, On> {
     /// }
     ///
     /// greenroom::run(async {
-    ///     let mute = machine(Mute, ()).saved(0).spawn();
+    ///     let mute = machine(Mute, ()).saved_capacity(0).spawn();
     ///     let Err(AskError::Refused(refusal)) = mute.ask(|reply| reply).await else {
     ///         panic!("it saves nothing");
     ///     };
@@ -67,8 +67,8 @@ impl<A: Machine, Fut, On> ActorBuilder<A::Message, Initial<A>, Fut, On> {
     ///     assert_eq!(refusal.to_string(), text);
     /// });
     /// ```
-    pub fn saved(mut self, limit: usize) -> Self {
-        self.actor_mut().saved = limit;
+    pub fn saved_capacity(mut self, messages: usize) -> Self {
+        self.actor_mut().saved = messages;
         self
     }
 }

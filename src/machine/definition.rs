@@ -9,6 +9,7 @@ use crate::actor::Context;
 ///
 /// The value has what all states share. [`machine`](super::machine()) makes an actor of it. See the
 /// [module](super) for an example.
+#[doc(alias = "StateMachine")]
 pub trait Machine: Send + Sized {
     /// The type of the states, usually an enum. A state may have data of its own.
     type State: Send + Sync;
@@ -29,6 +30,7 @@ pub trait Machine: Send + Sized {
     ) -> impl Future<Output = Next<Self>> + Send;
 
     /// Runs before the first message is received; does nothing by default.
+    #[doc(alias = "Start")]
     fn started(&mut self, cx: &mut Context<Self::Message>) -> impl Future<Output = ()> + Send {
         let _ = cx;
         ready(())
@@ -52,9 +54,9 @@ pub enum Next<A: Machine> {
     Stay,
     /// The state stays, and this message comes again when it changes.
     ///
-    /// A message that is saved again keeps its place among the saved ones. If
-    /// [too many](crate::ActorBuilder::saved) are saved already, this one is refused: an `ask` in
-    /// it ends with [`AskError::Refused`](crate::AskError::Refused), of the kind
+    /// A message that is saved again keeps its place among the saved ones. If [too
+    /// many](crate::ActorBuilder::saved_capacity) are saved already, this one is refused: an `ask`
+    /// in it ends with [`AskError::Refused`](crate::AskError::Refused), of the kind
     /// [`Overloaded`](crate::RefusalKind::Overloaded).
     Save(A::Message),
     /// The state stays, and this message is dropped.
@@ -63,6 +65,7 @@ pub enum Next<A: Machine> {
     ///
     /// Messages that are left go to [`on_undelivered`](crate::ActorBuilder::on_undelivered), the
     /// saved ones first.
+    #[doc(alias = "complete")]
     Done(A::Value),
 }
 

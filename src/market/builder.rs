@@ -19,7 +19,7 @@ use super::handle::Market;
 use super::serving;
 use crate::actor::{ActorBuilder, Address, Context};
 use crate::error::BuildError;
-use crate::runtime::{Runtime, blocking_threads};
+use crate::runtime::{Runtime, max_blocking_workers};
 use crate::timers::TimerThread;
 
 /// The options of a [`Market`].
@@ -27,13 +27,13 @@ use crate::timers::TimerThread;
 pub struct Builder<K> {
     runtime: Option<Runtime>,
     max_workers: Option<usize>,
-    max_jobs: usize,
+    capacity: usize,
     per_key: KeyPolicy,
     idle: Duration,
     keys: PhantomData<fn() -> K>,
 }
 
-/// The default number of workers, as in the document.
+/// The default number of workers.
 const WORKERS: usize = 64;
 
 impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
@@ -48,7 +48,7 @@ impl<K> Builder<K> {
         Builder {
             runtime: None,
             max_workers: None,
-            max_jobs: WORKERS * WORKERS,
+            capacity: WORKERS * WORKERS,
             per_key: KeyPolicy::One,
             idle: Duration::ZERO,
             keys: PhantomData,
@@ -65,16 +65,18 @@ impl<K> Builder<K> {
     }
 
     /// Sets how many jobs may run at the same time, at least 1 and at most
-    /// [`blocking_threads`](crate::Builder::blocking_threads). The default is 64, or less if there
-    /// are fewer threads.
+    /// [`max_blocking_workers`](crate::Builder::max_blocking_workers). The default is 64, or less
+    /// if there are fewer threads.
+    #[doc(alias = "Max_Workers")]
     pub fn max_workers(mut self, workers: usize) -> Self {
         self.max_workers = Some(workers);
         self
     }
 
     /// Sets how many jobs may wait on the board, at least 1. The default is 4096.
-    pub fn max_jobs(mut self, jobs: usize) -> Self {
-        self.max_jobs = jobs;
+    #[doc(alias = "Max_Jobs")]
+    pub fn capacity(mut self, jobs: usize) -> Self {
+        self.capacity = jobs;
         self
     }
 
@@ -88,8 +90,9 @@ impl<K> Builder<K> {
     /// default is zero.
     ///
     /// A worker that waits keeps its thread from [`unblock`](crate::unblock()) and from other
-    /// markets, which matters if all [`blocking_threads`](crate::Builder::blocking_threads) are
-    /// taken.
+    /// markets, which matters if all [`max_blocking_workers`](crate::Builder::max_blocking_workers)
+    /// are taken.
+    #[doc(alias = "Max_Idle_W")]
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = time;
         self
@@ -107,19 +110,19 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
         let impossible = |option, reason| BuildError::Impossible { option, reason };
         let runtime = self.runtime.or_else(Runtime::try_current);
         let inner = runtime.as_ref().map(|runtime| runtime.inner().clone());
-        let threads = blocking_threads(inner.as_ref());
+        let threads = max_blocking_workers(inner.as_ref());
         let workers = self.max_workers.unwrap_or(WORKERS.min(threads));
         if !(1..=threads).contains(&workers) {
             let reason = format!("is {workers}, but must be from 1 to {threads}");
             return Err(impossible("max_workers", reason));
         }
-        if self.max_jobs == 0 {
+        if self.capacity == 0 {
             let reason = "is 0, but must be at least 1".into();
-            return Err(impossible("max_jobs", reason));
+            return Err(impossible("capacity", reason));
         }
         let limits = Limits {
             workers,
-            jobs: self.max_jobs,
+            jobs: self.capacity,
             idle: self.idle,
             policy: self.per_key,
         };
@@ -175,7 +178,7 @@ impl<K> fmt::Debug for Builder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("max_workers", &self.max_workers)
-            .field("max_jobs", &self.max_jobs)
+            .field("capacity", &self.capacity)
             .field("per_key", &self.per_key)
             .field("idle", &self.idle)
             .finish_non_exhaustive()

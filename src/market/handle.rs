@@ -24,7 +24,7 @@ use crate::park;
 use crate::runtime::{Runtime, forget_borrower, may_wait, register_borrower};
 use crate::task::is_large;
 
-/// A board of jobs and the workers that take them: the Seppuku Job Market of the document.
+/// A board of jobs and the workers that take them.
 ///
 /// A clone is the same market. The jobs run on the threads of [`unblock`](crate::unblock()), so
 /// they may block. Two jobs of one key, of type `K`, never run at the same time.
@@ -58,7 +58,7 @@ pub struct Market<K: Send + 'static = ()>(Arc<Held<K>>);
 struct Held<K: Send + 'static>(Arc<Core<K>>);
 
 impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
-    /// Offers a job: the `Add_Job` of the document. Waits for room while the board is full.
+    /// Offers a job. Waits for room while the board is full.
     ///
     /// Producers are served in the order in which they began to wait. The key is judged when there
     /// is room.
@@ -71,6 +71,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     ///
     /// # Cancel safety
     /// If the future is dropped, its place in the line and the job are lost.
+    #[doc(alias = "Add_Job")]
     pub fn offer<T, F>(
         &self,
         job: Job<K, F>,
@@ -99,6 +100,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     ///
     /// # Errors
     /// [`TryOfferError`] returns the job and says why it was not accepted.
+    #[doc(alias = "Add_Job")]
     pub fn try_offer<T, F>(&self, job: Job<K, F>) -> Result<JobHandle<T>, TryOfferError<Job<K, F>>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -123,6 +125,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     ///
     /// # Panics
     /// On a thread on which [`block_on`](crate::Runtime::block_on) panics.
+    #[doc(alias = "Add_Job")]
     pub fn offer_blocking<T, F>(
         &self,
         job: Job<K, F>,
@@ -134,10 +137,11 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
         wait_for(&self.0.0, self.offer(job))
     }
 
-    /// Stops the market: the `Stop` of the document. It cannot be undone.
+    /// Stops the market. It cannot be undone.
     ///
     /// Jobs that wait end with [`Discarded`](super::JobError::Discarded), and producers that wait
     /// get their jobs back. Jobs that run go on to their end.
+    #[doc(alias = "Stop")]
     pub fn stop(&self) {
         self.0.0.close(Phase::Stopped);
     }
@@ -166,7 +170,8 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
         async move { EndOf::new(&core).await }
     }
 
-    /// Returns the state of the market: the `Operating` of the document. It changes nothing.
+    /// Returns the state of the market. It changes nothing.
+    #[doc(alias = "Operating")]
     pub fn status(&self) -> Status {
         self.0.0.status()
     }

@@ -27,6 +27,7 @@ impl<K, F> Job<K, F> {
     }
 
     /// Sets the key. Jobs of one key never run at the same time.
+    #[doc(alias = "player")]
     pub fn key(mut self, key: K) -> Self {
         self.key = Some(key);
         self

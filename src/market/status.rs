@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The state of a market at one moment, as `Operating` of the document returns it.
+/// The state of a market at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {

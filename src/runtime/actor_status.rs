@@ -26,7 +26,7 @@ pub struct ActorStatus {
     pub addresses: usize,
     /// Where the actor was spawned. `None` unless the runtime warns of
     /// [long turns](crate::Builder::long_turns), as debug builds do.
-    pub place: Option<&'static Location<'static>>,
+    pub spawned_at: Option<&'static Location<'static>>,
     /// The number of incarnations of the actor that have ended: 0 before its first restart.
     pub incarnation: u64,
     /// The total duration of the actor's completed turns. `None` if the runtime has no

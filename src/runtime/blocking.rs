@@ -28,10 +28,10 @@ use crate::task::{Executor, Runnable, Task, is_large, spawn};
 /// in the job. Awaiting the task resumes a panic of the job.
 ///
 /// A pool has at most 512 threads, or as many as
-/// [`blocking_threads`](crate::Builder::blocking_threads) says. While all of them are busy, further
-/// jobs wait in a queue, first in first out. A job that blocks until another job has run can
-/// therefore deadlock: if every thread runs a job that waits for a queued job, none of them ever
-/// finishes. A task that awaits a job occupies no thread of the pool.
+/// [`max_blocking_workers`](crate::Builder::max_blocking_workers) says. While all of them are busy,
+/// further jobs wait in a queue, first in first out. A job that blocks until another job has run
+/// can therefore deadlock: if every thread runs a job that waits for a queued job, none of them
+/// ever finishes. A task that awaits a job occupies no thread of the pool.
 ///
 /// A thread without a job ends after 10 s, or after
 /// [`blocking_idle`](crate::Builder::blocking_idle). The last one stays.
@@ -109,7 +109,7 @@ fn address<B>(borrower: &Arc<B>) -> usize {
 }
 
 /// Returns the largest number of threads of the pool of a runtime, or of the process.
-pub(crate) fn blocking_threads(runtime: Option<&Arc<Inner>>) -> usize {
+pub(crate) fn max_blocking_workers(runtime: Option<&Arc<Inner>>) -> usize {
     runtime
         .map_or(BlockingLimits::default(), |it| it.options().blocking)
         .threads

@@ -41,7 +41,7 @@ impl BlockingLimits {
             return Ok(());
         }
         Err(BuildError::Impossible {
-            option: "blocking_threads",
+            option: "max_blocking_workers",
             reason: "is 0, but must be at least 1".into(),
         })
     }

@@ -179,8 +179,8 @@ impl Builder {
     /// is 512.
     ///
     /// While all of them are busy, further jobs wait.
-    pub fn blocking_threads(mut self, threads: usize) -> Self {
-        self.blocking.threads = threads;
+    pub fn max_blocking_workers(mut self, workers: usize) -> Self {
+        self.blocking.threads = workers;
         self
     }
 
@@ -363,7 +363,7 @@ impl Builder {
     }
 
     /// Checks the options and creates a runtime whose workers are not started yet.
-    fn judge(mut self) -> Result<Inner, BuildError> {
+    fn judge(self) -> Result<Inner, BuildError> {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or_else(|| cores().min(WORKERS_MAX));
         let impossible = |option, reason| BuildError::Impossible { option, reason };
@@ -384,10 +384,6 @@ impl Builder {
         self.judge_thread_name()?;
         self.judge_stack_size()?;
         self.blocking.judge()?;
-        let engine = self.policy.elsewhere().map(|engine| {
-            let engine = engine.downcast::<Box<dyn Engine>>();
-            *engine.expect("a policy that runs elsewhere returns an engine")
-        });
         let Builder {
             priorities,
             thread_name,
@@ -400,15 +396,16 @@ impl Builder {
             detect_deadlocks,
             ..
         } = self;
+        let scheduler = Scheduler::new(policy, workers, priorities);
+        let mut scheduler = scheduler.map_err(|reason| impossible("policy", reason))?;
+        let engine = scheduler.take_engine().map(|engine| {
+            let engine = engine.downcast::<Box<dyn Engine>>();
+            *engine.expect("the engine of a policy is one of the runtime")
+        });
         if self.driver.is_some() && engine.is_some() {
             let reason = "was set, but a simulated runtime has no workers".into();
             return Err(impossible("driver", reason));
         }
-        let scheduler = match engine {
-            Some(_) => Ok(Scheduler::elsewhere()),
-            None => Scheduler::new(policy, workers, priorities),
-        };
-        let scheduler = scheduler.map_err(|reason| impossible("policy", reason))?;
         let options = Options {
             // A simulation has no workers, so any number would do.
             workers: if engine.is_some() { 1 } else { workers },
@@ -470,7 +467,7 @@ impl std::fmt::Debug for Builder {
             .field("priorities", &self.priorities)
             .field("thread_name", &self.thread_name)
             .field("stack_size", &self.stack_size)
-            .field("blocking_threads", &self.blocking.threads)
+            .field("max_blocking_workers", &self.blocking.threads)
             .field("blocking_idle", &self.blocking.idle)
             .field("grace", &self.grace)
             .field("detect_deadlocks", &self.detect_deadlocks)

@@ -39,7 +39,7 @@ impl Executor for Arc<Inner> {
         }
         match self.scheduler.policy {
             PolicyImpl::Other(_) => self.push_kept(entry),
-            PolicyImpl::Stealing(_) | PolicyImpl::Elsewhere => self.push(entry),
+            PolicyImpl::Stealing(_) | PolicyImpl::Elsewhere(_) => self.push(entry),
         }
     }
 

@@ -147,7 +147,7 @@ impl Inner {
 
     #[inline]
     pub(crate) fn is_simulated(&self) -> bool {
-        matches!(self.scheduler.policy, PolicyImpl::Elsewhere)
+        matches!(self.scheduler.policy, PolicyImpl::Elsewhere(_))
     }
 
     /// Returns the names and groups, or `None` if there never were any.

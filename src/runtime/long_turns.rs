@@ -47,7 +47,7 @@ impl TimedTurn {
     fn lasted(&self, now: Instant, on_worker: bool) -> LongTurn {
         LongTurn {
             task: self.task.clone(),
-            place: self.spawned.place,
+            spawned_at: self.spawned.place,
             took: now.duration_since(self.begun),
             on_worker,
         }

@@ -98,7 +98,7 @@ fn runtime_driven(
 fn queues(inner: &Inner) -> &Queues {
     match &inner.scheduler.policy {
         PolicyImpl::Stealing(stealing) => &stealing.queues,
-        PolicyImpl::Other(_) | PolicyImpl::Elsewhere => {
+        PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => {
             unreachable!("the models run the default policy")
         }
     }

@@ -199,7 +199,7 @@ impl Inner {
                 has_handle: look.has_handle,
                 incarnation: look.incarnation,
                 addresses: look.addresses,
-                place: self.place_of(&task),
+                spawned_at: self.place_of(&task),
                 task,
             });
         };

@@ -81,7 +81,7 @@ pub struct LongTurn {
     /// The task or actor.
     pub task: TaskInfo,
     /// Where the program has spawned it.
-    pub place: &'static Location<'static>,
+    pub spawned_at: &'static Location<'static>,
     /// How long the turn has lasted.
     pub took: Duration,
     /// Whether the thread is a worker. Otherwise it is a pinned thread or a stage.
@@ -126,7 +126,7 @@ impl Display for Warning {
                     count => write!(f, "{count} actors wait without handles: ")?,
                 }
                 write_list(f, actors.iter(), |f, actor| {
-                    write_task(f, &actor.task, actor.place)?;
+                    write_task(f, &actor.task, actor.spawned_at)?;
                     match actor.addresses {
                         1 => f.write_str(" with 1 address"),
                         count => write!(f, " with {count} addresses"),
@@ -158,7 +158,7 @@ impl Display for WorkerPanic {
 /// Displays the task or actor and its place: ``actor `crawl` (src/main.rs:12)``.
 impl Display for LongTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_task(f, &self.task, Some(self.place))
+        write_task(f, &self.task, Some(self.spawned_at))
     }
 }
 

@@ -34,7 +34,7 @@ impl<'a> WorkerLocal<'a> {
         let side = match &scheduler.policy {
             PolicyImpl::Stealing(stealing) => Side::Stealing(stealing, stealing.worker(index)),
             PolicyImpl::Other(other) => Side::Erased(Some((other, other.policy().worker(index)))),
-            PolicyImpl::Elsewhere => Side::Erased(None),
+            PolicyImpl::Elsewhere(_) => Side::Erased(None),
         };
         WorkerLocal {
             scheduler,

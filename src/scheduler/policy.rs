@@ -8,8 +8,9 @@ mod prioritized;
 mod sharing;
 mod stealing;
 
-use std::any::Any;
-use std::sync::Arc;
+use std::any::{Any, TypeId};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::{Arc, OnceLock};
 
 pub use polling::Polling;
 pub use prioritized::Prioritized;
@@ -23,12 +24,11 @@ pub use crate::task::{Runnable, TaskInfo};
 
 /// A scheduling policy: it queues ready tasks, and decides which one a worker runs next.
 ///
-/// The trait is modelled on CAF's policy-based scheduler (the C++ Actor Framework), and has its
-/// eight functions: `central_enqueue`, `external_enqueue`, `internal_enqueue`, `resume_later`,
-/// `dequeue`, `before_resume`, `after_resume` and `after_completion`. All workers share the policy
-/// itself (CAF's `coordinator_data`). Each worker also has a [`Worker`](Policy::Worker) value that
-/// no other worker sees (CAF's `worker_data`). Only `worker`, `central_enqueue` and `dequeue` are
-/// required. The runtime does everything else: threads, timers, shutdown and pinned threads.
+/// It has eight functions: `central_enqueue`, `external_enqueue`, `internal_enqueue`,
+/// `resume_later`, `dequeue`, `before_resume`, `after_resume` and `after_completion`. All workers
+/// share the policy itself. Each worker also has a [`Worker`](Policy::Worker) value that no other
+/// worker sees. Only `worker`, `central_enqueue` and `dequeue` are required. The runtime does
+/// everything else: threads, timers, shutdown and pinned threads.
 ///
 /// # When the functions are called
 ///
@@ -132,8 +132,10 @@ pub use crate::task::{Runnable, TaskInfo};
 /// assert_eq!(runtime.block_on(async { greenroom::spawn(async { 40 + 2 }).await }), 42);
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
+#[doc(alias = "coordinator_data")]
 pub trait Policy: Send + Sync + 'static {
     /// The data of one worker; `()` if it needs none. It never leaves the worker's thread.
+    #[doc(alias = "worker_data")]
     type Worker: 'static;
 
     /// Prepares the policy for a runtime. It is called once, before any other function.
@@ -169,6 +171,7 @@ pub trait Policy: Send + Sync + 'static {
     }
 
     /// Enqueues a task that was woken during its own turn, which ends now on this worker.
+    #[doc(alias = "resume_job_later")]
     fn resume_later(&self, worker: &Self::Worker, runnable: Runnable) {
         self.internal_enqueue(worker, runnable);
     }
@@ -199,12 +202,6 @@ pub trait Policy: Send + Sync + 'static {
     /// Wakes every worker that is parked in `dequeue`. A policy that leaves parking to the runtime
     /// does not need it.
     fn interrupt(&self) {}
-
-    /// Returns the engine that runs all tasks instead of workers, if the policy has one.
-    #[doc(hidden)]
-    fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
-        None
-    }
 }
 
 /// The properties of the runtime that a policy is built for.
@@ -218,4 +215,31 @@ pub struct Setup {
     pub highest_priority: u8,
     /// The count of awake workers, for the policy that the runtime calls directly.
     pub(crate) activity: Option<Arc<ActivityCount>>,
+    /// What a policy has brought to run all tasks instead of workers, and the type of that policy.
+    pub(super) engine: OnceLock<(TypeId, Box<dyn Any + Send + Sync>)>,
+}
+
+// No code that panics sees an engine half changed: it is moved in once, and moved out once.
+impl UnwindSafe for Setup {}
+impl RefUnwindSafe for Setup {}
+
+impl Setup {
+    pub(crate) fn new(
+        workers: usize,
+        highest_priority: u8,
+        activity: Option<Arc<ActivityCount>>,
+    ) -> Self {
+        Setup {
+            workers,
+            highest_priority,
+            activity,
+            engine: OnceLock::new(),
+        }
+    }
+
+    /// Lets an engine run all tasks if this is the setup of a `P`, and not of a policy that
+    /// delegates to one.
+    pub(crate) fn bring_engine<P: Policy>(&self, engine: Box<dyn Any + Send + Sync>) {
+        let _ = self.engine.set((TypeId::of::<P>(), engine));
+    }
 }

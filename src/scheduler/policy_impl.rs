@@ -4,7 +4,7 @@
 //! - POLICY-1: each runnable of an erased policy is counted as activity from before it is enqueued
 //!   until its turn has ended or it is dropped (ACTIVITY-1).
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 use super::activity::ActivityCount;
 use super::duties::Duties;
@@ -19,8 +19,8 @@ use crate::task::{Runnable, TaskInfo};
 pub(crate) enum PolicyImpl {
     Stealing(Stealing),
     Other(OtherPolicy),
-    /// There are no workers: the owner runs what is ready.
-    Elsewhere,
+    /// There are no workers: the owner runs what is ready, with this engine until it is taken.
+    Elsewhere(Option<Box<dyn Any + Send + Sync>>),
 }
 
 /// Any policy other than the default.
@@ -112,11 +112,6 @@ impl OtherPolicy {
 
 /// A policy that a builder was given, before the runtime exists.
 pub(crate) trait Choice: Send + Sync {
-    /// Returns the engine that runs all tasks instead of workers, if the policy has one.
-    fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
-        None
-    }
-
     /// Prepares the policy for a runtime; returns why it cannot be used.
     fn start(self: Box<Self>, setup: Setup) -> Result<PolicyImpl, String>;
 }
@@ -142,14 +137,16 @@ impl Choice for Stealing {
 }
 
 impl<P: Policy> Choice for Custom<P> {
-    fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
-        self.0.elsewhere()
-    }
-
     fn start(mut self: Box<Self>, mut setup: Setup) -> Result<PolicyImpl, String> {
         setup.activity = None;
         let started = attempt(|| self.0.start(&setup));
         started.unwrap_or_else(|panic| Err(format!("panicked: {panic}")))?;
+        // A policy that delegates to a simulation has workers.
+        if let Some((policy, engine)) = setup.engine.take()
+            && policy == TypeId::of::<P>()
+        {
+            return Ok(PolicyImpl::Elsewhere(Some(engine)));
+        }
         let other = OtherPolicy::new(self, setup.workers);
         Ok(PolicyImpl::Other(other))
     }

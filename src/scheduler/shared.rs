@@ -1,5 +1,6 @@
 //! The state that the workers of a runtime share: the policy, the counters, the shutdown queue.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::activity::ActivityCount;
@@ -34,25 +35,25 @@ impl Scheduler {
         highest_priority: u8,
     ) -> Result<Self, String> {
         let activity = Arc::new(ActivityCount::new());
-        let policy = policy.start(Setup {
-            workers,
-            highest_priority,
-            activity: Some(activity.clone()),
-        })?;
-        Ok(Scheduler::with(policy, workers, activity))
-    }
-
-    /// Creates a scheduler without workers, whose owner runs what is ready.
-    pub(crate) fn elsewhere() -> Self {
-        Scheduler::with(PolicyImpl::Elsewhere, 1, Arc::new(ActivityCount::new()))
-    }
-
-    fn with(policy: PolicyImpl, workers: usize, activity: Arc<ActivityCount>) -> Self {
-        Scheduler {
+        let setup = Setup::new(workers, highest_priority, Some(activity.clone()));
+        let policy = policy.start(setup)?;
+        let workers = match &policy {
+            PolicyImpl::Elsewhere(_) => 1,
+            _ => workers,
+        };
+        Ok(Scheduler {
             policy,
             counters: (0..workers).map(|_| Counters::default()).collect(),
             shutdown_queue: Injector::new(),
             activity,
+        })
+    }
+
+    /// Takes the engine that the policy has brought to run all tasks instead of workers.
+    pub(crate) fn take_engine(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
+        match &mut self.policy {
+            PolicyImpl::Elsewhere(engine) => engine.take(),
+            _ => None,
         }
     }
 
@@ -68,7 +69,7 @@ impl Scheduler {
             PolicyImpl::Other(other) => {
                 other.enqueue(&self.activity, || other.policy().central_enqueue(runnable));
             }
-            PolicyImpl::Elsewhere => owner.push_elsewhere(runnable, false),
+            PolicyImpl::Elsewhere(_) => owner.push_elsewhere(runnable, false),
         }
     }
 
@@ -80,7 +81,7 @@ impl Scheduler {
                 contain(|| other.policy().interrupt());
                 other.parking.wake_all();
             }
-            PolicyImpl::Elsewhere => {}
+            PolicyImpl::Elsewhere(_) => {}
         }
     }
 
@@ -96,8 +97,8 @@ impl Scheduler {
                 stealing.queues.sleep.notify_deadline(next, by_turn);
             }
             // All workers that sleep keep the earliest deadline.
-            PolicyImpl::Other(_) | PolicyImpl::Elsewhere if !earliest => {}
-            PolicyImpl::Other(_) | PolicyImpl::Elsewhere => self.interrupt(),
+            PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) if !earliest => {}
+            PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => self.interrupt(),
         }
     }
 
@@ -107,14 +108,14 @@ impl Scheduler {
             || match &self.policy {
                 PolicyImpl::Stealing(stealing) => stealing.queues.has_outside(),
                 PolicyImpl::Other(other) => other.len() > 0,
-                PolicyImpl::Elsewhere => false,
+                PolicyImpl::Elsewhere(_) => false,
             }
     }
 
     /// Returns how many runnables a policy other than the default holds. It may never return them.
     pub(crate) fn len_of_other(&self) -> Option<usize> {
         match &self.policy {
-            PolicyImpl::Stealing(_) | PolicyImpl::Elsewhere => None,
+            PolicyImpl::Stealing(_) | PolicyImpl::Elsewhere(_) => None,
             PolicyImpl::Other(other) => Some(other.len()),
         }
     }
@@ -124,7 +125,7 @@ impl Scheduler {
     pub(crate) fn take_all(&self) -> Vec<Entry> {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.queues.take_all(),
-            PolicyImpl::Other(_) | PolicyImpl::Elsewhere => Vec::new(),
+            PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => Vec::new(),
         }
     }
 
@@ -136,7 +137,7 @@ impl Scheduler {
                     let queues = &stealing.queues;
                     queues.has_work() || queues.has_any(usize::MAX)
                 }
-                PolicyImpl::Other(_) | PolicyImpl::Elsewhere => false,
+                PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => false,
             }
     }
 
@@ -158,7 +159,7 @@ impl Scheduler {
                     found
                 })
             }
-            PolicyImpl::Other(_) | PolicyImpl::Elsewhere => None,
+            PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => None,
         })
     }
 
@@ -174,7 +175,7 @@ impl Scheduler {
                 let elsewhere = other.len() + self.shutdown_queue.len();
                 (0, vec![0; self.counters.len()], elsewhere)
             }
-            PolicyImpl::Elsewhere => (0, vec![0], self.shutdown_queue.len()),
+            PolicyImpl::Elsewhere(_) => (0, vec![0], self.shutdown_queue.len()),
         }
     }
 }

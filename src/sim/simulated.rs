@@ -1,12 +1,11 @@
 //! `Simulated`: the policy that simulates a runtime on one thread, and its options.
 
-use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
 use super::engine::{Draw, Plan, Ready, Schedule, Simulation, TurnScript};
 use crate::runtime::Engine;
-use crate::scheduler::policy::{Duties, Policy, Runnable};
+use crate::scheduler::policy::{Duties, Policy, Runnable, Setup};
 use crate::sync::Mutex;
 
 /// Simulation: runs everything on the thread that builds the runtime, in an order drawn from a seed
@@ -147,10 +146,11 @@ impl fmt::Debug for Simulated {
 impl Policy for Simulated {
     type Worker = ();
 
-    fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
+    fn start(&mut self, setup: &Setup) -> Result<(), String> {
         let simulation = Simulation::new(self.plan, self.script.take());
         let engine: Box<dyn Engine> = Box::new(simulation);
-        Some(Box::new(engine))
+        setup.bring_engine::<Self>(Box::new(engine));
+        Ok(())
     }
 
     fn worker(&self, _index: usize) {}

@@ -34,9 +34,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         if let Some(stopped) = self.stopped {
             return self.refuse(request, stopped.verdict(), outbox);
         }
-        if !self.limits.is_compat
-            && let Some(average) = self.judge()
-        {
+        if let Some(average) = self.judge() {
             return self.refuse(request, Verdict::Busy(average), outbox);
         }
         let Some(crew) = self.crew_of(hash) else {
@@ -46,12 +44,6 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             && !self.is_stray(hash)
             && let Some(worker) = self.crews[crew].idle.pop_front()
         {
-            if self.limits.is_compat
-                && let Some(average) = self.judge()
-            {
-                self.crews[crew].idle.push_front(worker);
-                return self.refuse(request, Verdict::Busy(average), outbox);
-            }
             return self.give(worker, request, now, outbox);
         }
         if !self.has_prospects() {
@@ -61,7 +53,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     }
 
     /// Returns the average response time if a request is refused for it.
-    pub(super) fn judge(&mut self) -> Option<Duration> {
+    fn judge(&mut self) -> Option<Duration> {
         let Limits {
             responsiveness,
             busy_pass_rate,
@@ -122,7 +114,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     }
 
     fn is_full(&self) -> bool {
-        let size = self.limits.size_of_queue;
+        let size = self.limits.capacity;
         size.is_some_and(|size| self.waiting >= size)
     }
 

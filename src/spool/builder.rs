@@ -15,21 +15,20 @@ use crate::error::{AskError, Refusal, SpawnProblem};
 use crate::runtime::{Runtime, context};
 use crate::time::RetryIntervals;
 
-/// The options of a [`Spool`]. Their defaults are those of layer_cake.
+/// The options of a [`Spool`].
 #[must_use = "a builder does nothing until `spawn`"]
 pub struct SpoolBuilder<Q, R> {
     factory: Option<Factory<Q, R>>,
-    object_count: usize,
-    size_of_queue: Option<usize>,
+    workers: usize,
+    capacity: Option<usize>,
     responsiveness: Option<Duration>,
     busy_pass_rate: u32,
     stand_down: Option<Duration>,
-    deadline: Option<Duration>,
+    queue_timeout: Option<Duration>,
     overflow: Overflow,
     affinity: Option<Affinity<Q>>,
     retries: u32,
     copy: Option<fn(&Q) -> Q>,
-    is_compat: bool,
     name: Option<String>,
 }
 
@@ -76,30 +75,31 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
     fn new(factory: Option<Factory<Q, R>>) -> Self {
         SpoolBuilder {
             factory,
-            object_count: 8,
-            size_of_queue: None,
+            workers: 8,
+            capacity: None,
             responsiveness: Some(Duration::from_secs(5)),
             busy_pass_rate: 10,
             stand_down: Some(Duration::from_secs(30)),
-            deadline: None,
+            queue_timeout: None,
             overflow: Overflow::Newest,
             affinity: None,
             retries: 0,
             copy: None,
-            is_compat: false,
             name: None,
         }
     }
 
     /// Sets the number of workers: from 1 to 1 048 576, by default 8. All are made at the start.
-    pub fn object_count(mut self, objects: usize) -> Self {
-        self.object_count = objects;
+    #[doc(alias = "object_count")]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
         self
     }
 
     /// Sets how many requests may wait: at least 1. The default, `None`, sets no limit.
-    pub fn size_of_queue(mut self, requests: impl Into<Option<usize>>) -> Self {
-        self.size_of_queue = requests.into();
+    #[doc(alias = "size_of_queue")]
+    pub fn capacity(mut self, requests: impl Into<Option<usize>>) -> Self {
+        self.capacity = requests.into();
         self
     }
 
@@ -128,11 +128,12 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         self
     }
 
-    /// Sets how long a request may wait in the queue; by default, without a limit. It is more than 0.
+    /// Sets how long a request may wait in the queue; by default, without a limit. It is more than
+    /// 0.
     ///
     /// A request that waits longer ends with `TimedOut`.
-    pub fn deadline(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.deadline = limit.into();
+    pub fn queue_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.queue_timeout = limit.into();
         self
     }
 
@@ -186,15 +187,6 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         self
     }
 
-    /// Judges whether the spool is busy when a worker takes a request, as layer_cake does.
-    ///
-    /// Then a request that has waited may still be refused as busy, and a full queue is judged
-    /// first. By default a request is judged once, when it arrives.
-    pub fn compat(mut self, is_compat: bool) -> Self {
-        self.is_compat = is_compat;
-        self
-    }
-
     /// Names the actor of the spool.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -204,8 +196,8 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
     /// Starts the spool on the current runtime, with all of its workers.
     ///
     /// # Errors
-    /// [`SpoolError`] if a parameter is out of range, if no runtime is current, or if it is shutting
-    /// down.
+    /// [`SpoolError`] if a parameter is out of range, if no runtime is current, or if it is
+    /// shutting down.
     #[track_caller]
     pub fn spawn(self) -> Result<Spool<Q, R>, SpoolError> {
         self.judge()?;
@@ -213,19 +205,18 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             return Err(SpoolError::spawn(SpawnProblem::NoRuntime));
         }
         let limits = Limits {
-            size_of_queue: self.size_of_queue,
+            capacity: self.capacity,
             responsiveness: self.responsiveness,
             busy_pass_rate: self.busy_pass_rate,
             stand_down: self.stand_down.map(RetryIntervals::around),
-            deadline: self.deadline,
+            queue_timeout: self.queue_timeout,
             overflow: self.overflow,
             retries: self.retries,
             has_affinity: self.affinity.is_some(),
-            is_compat: self.is_compat,
             is_external: self.factory.is_none(),
         };
         let objects = if self.factory.is_some() {
-            self.object_count
+            self.workers
         } else {
             0
         };
@@ -262,8 +253,8 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
                 self.parameters(),
             )))
         };
-        judge_objects(self.object_count, || self.parameters())?;
-        match (self.size_of_queue, self.responsiveness, self.stand_down) {
+        judge_objects(self.workers, || self.parameters())?;
+        match (self.capacity, self.responsiveness, self.stand_down) {
             (Some(size), _, _) if size < 1 => below("size", size.to_string(), "1"),
             (_, Some(time), _) if time < RESPONSIVENESS_MIN => {
                 below("responsiveness", seconds(Some(time)), "0.5")
@@ -274,20 +265,23 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             _ if self.busy_pass_rate < 1 => {
                 below("busy_pass_rate", self.busy_pass_rate.to_string(), "1")
             }
-            _ if self.deadline == Some(Duration::ZERO) => Err(SpoolError::parameters(format!(
-                "{}: deadline=0.0 is not more than 0",
-                self.parameters(),
-            ))),
+            _ if self.queue_timeout == Some(Duration::ZERO) => {
+                Err(SpoolError::parameters(format!(
+                    "{}: queue_timeout=0.0 is not more than 0",
+                    self.parameters(),
+                )))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Returns the parameters in the words of layer_cake, with its parentheses.
+    /// Returns the parameters as errors show them. The words and parentheses are those of document
+    /// 2.
     fn parameters(&self) -> String {
-        let size = self.size_of_queue;
+        let size = self.capacity;
         format!(
             "unexpected parameters (count={}, size={}, responsiveness={}), stand_down={})",
-            self.object_count,
+            self.workers,
             size.map_or("None".to_owned(), |size| size.to_string()),
             seconds(self.responsiveness),
             seconds(self.stand_down),
@@ -295,7 +289,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
     }
 }
 
-/// Returns a time as layer_cake writes it.
+/// Returns a time in seconds, as errors show it.
 fn seconds(time: Option<Duration>) -> String {
     time.map_or("None".to_owned(), |time| {
         format!("{:?}", time.as_secs_f64())
@@ -306,8 +300,8 @@ impl<Q, R> fmt::Debug for SpoolBuilder<Q, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SpoolBuilder")
             .field("name", &self.name)
-            .field("object_count", &self.object_count)
-            .field("size_of_queue", &self.size_of_queue)
+            .field("workers", &self.workers)
+            .field("capacity", &self.capacity)
             .field("responsiveness", &self.responsiveness)
             .field("busy_pass_rate", &self.busy_pass_rate)
             .field("stand_down", &self.stand_down)

@@ -152,12 +152,6 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             let Some(request) = self.take_first(crew, now, outbox) else {
                 continue;
             };
-            if self.limits.is_compat
-                && let Some(average) = self.judge()
-            {
-                self.refuse(request, Verdict::Busy(average), outbox);
-                continue;
-            }
             self.crews[crew].idle.pop_front();
             self.give(worker, request, now, outbox);
         }
@@ -177,7 +171,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         }
         self.waiting -= 1;
         if self.limits.has_expired(request.claim.arrived, now) {
-            let limit = self.limits.deadline.unwrap_or_default();
+            let limit = self.limits.queue_timeout.unwrap_or_default();
             self.refuse(request, Verdict::TimedOut(limit), outbox);
             return None;
         }

@@ -7,7 +7,7 @@ use crate::error::SpawnProblem;
 /// An error of [`SpoolBuilder::spawn`](super::SpoolBuilder::spawn) and of
 /// [`Spool::resize`](super::Spool::resize).
 ///
-/// Parameters out of range are named as layer_cake does:
+/// The text shows all parameters, then the one that is out of range:
 ///
 /// ```
 /// use greenroom::spool::{Spool, SpoolProblem};

@@ -41,8 +41,8 @@ type Job<Q, R> = (Q, Reply<R>);
 ///
 /// greenroom::run(async {
 ///     let spool = Spool::builder(|_| spawn!(texture(_)))
-///         .object_count(4)
-///         .size_of_queue(100)
+///         .workers(4)
+///         .capacity(100)
 ///         .responsiveness(Duration::from_secs(1))
 ///         .spawn()?;
 ///     match spool.ask(64).await {
@@ -57,6 +57,7 @@ type Job<Q, R> = (Q, Reply<R>);
 /// })
 /// .unwrap();
 /// ```
+#[doc(alias = "ObjectSpool")]
 pub struct Spool<Q, R> {
     pub(super) address: Address<(Q, Reply<R>)>,
     pub(super) pool: Arc<Pool<Q, R>>,
@@ -146,8 +147,8 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     ///
     /// It serves until it [leaves](Spool::leave) or ends; then it has no successor. An actor that
     /// has joined is not added again, nor is the spool itself, and a spool that stops adds none. The
-    /// spool keeps an address of the worker and does not stop it. This is the `JoinSpool` of
-    /// layer_cake.
+    /// spool keeps an address of the worker and does not stop it.
+    #[doc(alias = "JoinSpool")]
     pub fn join_worker(&self, worker: Address<(Q, Reply<R>)>) {
         if worker == self.address {
             return;
@@ -162,7 +163,8 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// Removes a worker that has joined. Returns false if it has not, or was removed before.
     ///
     /// The client of its request gets `Aborted`. Without any worker, the requests that wait get
-    /// `Unavailable`. This is the `LeaveSpool` of layer_cake.
+    /// `Unavailable`.
+    #[doc(alias = "LeaveSpool")]
     pub fn leave(&self, worker: &Address<(Q, Reply<R>)>) -> bool {
         let (id, now) = (worker.id(), Instant::now());
         self.pool
@@ -191,7 +193,7 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// Waits until the spool and the workers that it has made have ended.
     ///
     /// # Errors
-    /// Always [`Aborted`](crate::RefusalKind::Aborted), as in layer_cake: the spool was stopped or
+    /// Always [`Aborted`](crate::RefusalKind::Aborted): the spool was stopped or
     /// killed, its runtime has shut down, or it has lost a worker that is not replaced.
     ///
     /// # Cancel safety

@@ -18,18 +18,16 @@ pub enum Overflow {
 
 /// The limits of a spool.
 pub(super) struct Limits {
-    pub(super) size_of_queue: Option<usize>,
+    pub(super) capacity: Option<usize>,
     pub(super) responsiveness: Option<Duration>,
     pub(super) busy_pass_rate: u32,
     /// The delay before a worker is replaced.
     pub(super) stand_down: Option<RetryIntervals>,
     /// How long a request may wait.
-    pub(super) deadline: Option<Duration>,
+    pub(super) queue_timeout: Option<Duration>,
     pub(super) overflow: Overflow,
     pub(super) retries: u32,
     pub(super) has_affinity: bool,
-    /// Judges requests when a worker takes them, as layer_cake does.
-    pub(super) is_compat: bool,
     /// All workers join from outside.
     pub(super) is_external: bool,
 }
@@ -42,7 +40,7 @@ impl Limits {
 
     /// Returns until when a request may wait that has arrived at this instant.
     pub(super) fn deadline_of(&self, arrived: Instant) -> Option<Instant> {
-        self.deadline.map(|deadline| arrived + deadline)
+        self.queue_timeout.map(|timeout| arrived + timeout)
     }
 
     /// Returns whether a request has waited for too long.

@@ -21,15 +21,14 @@ const LIMIT: Duration = Duration::from_secs(1);
 
 fn pool() -> Arc<Pool<u32, u32>> {
     let limits = Limits {
-        size_of_queue: None,
+        capacity: None,
         responsiveness: Some(LIMIT),
         busy_pass_rate: 1,
         stand_down: None,
-        deadline: None,
+        queue_timeout: None,
         overflow: Overflow::Newest,
         retries: 0,
         has_affinity: false,
-        is_compat: false,
         is_external: true,
     };
     let options = PoolOptions {

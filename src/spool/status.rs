@@ -39,7 +39,7 @@ pub struct SpoolRefusals {
     pub overloaded: u64,
     /// The average response time was too long.
     pub busy: u64,
-    /// The worker gave no answer in time, or the deadline passed in the queue.
+    /// The worker gave no answer in time, or the queue timeout passed.
     pub timed_out: u64,
     /// No worker had joined.
     pub unavailable: u64,

@@ -26,9 +26,9 @@ pub enum MissedTicks {
 
 /// Creates an interval that ticks every `period`, with the first tick at once.
 ///
-/// Missed ticks are [skipped](MissedTicks::Skip), unless [`missed`](Interval::missed) sets another
-/// policy. If the period exceeds the range of the clock, as [`Duration::MAX`] does, only the first
-/// tick comes.
+/// Missed ticks are [skipped](MissedTicks::Skip), unless
+/// [`with_missed_ticks`](Interval::with_missed_ticks) sets another policy. If the period exceeds
+/// the range of the clock, as [`Duration::MAX`] does, only the first tick comes.
 ///
 /// # Panics
 /// If the period is zero.
@@ -86,8 +86,9 @@ impl Interval {
         }
     }
 
-    /// Sets the policy for missed ticks. The default is [`MissedTicks::Skip`].
-    pub fn missed(mut self, policy: MissedTicks) -> Self {
+    /// Returns the interval with this policy for missed ticks. The default is
+    /// [`MissedTicks::Skip`].
+    pub fn with_missed_ticks(mut self, policy: MissedTicks) -> Self {
         self.missed = policy;
         self
     }

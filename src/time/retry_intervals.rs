@@ -9,12 +9,10 @@ use crate::runtime::context;
 
 /// The intervals between the attempts of [`retry`](crate::retry).
 ///
-/// First come the `first_steps`, one each, then the `regular_step` again and again, if there is one.
-/// A `step_limit` leaves out all after that many. With `randomized`, each interval grows by a random
-/// multiple of that duration, up to the interval times `truncated`. The random numbers are those of
-/// [`sim::random`](crate::sim::random), so a simulation repeats them.
-///
-/// The model is `RetryIntervals` of layer_cake, which yields one interval fewer than its limit.
+/// First come the `first_steps`, one each, then the `regular_step` again and again, if there is
+/// one. A `step_limit` leaves out all after that many. With `jitter_unit`, each interval grows by a
+/// random multiple of that duration, up to the interval times `jitter_share`. The random numbers
+/// are those of [`sim::random`](crate::sim::random), so a simulation repeats them.
 ///
 /// ```
 /// use greenroom::time::RetryIntervals;
@@ -34,8 +32,8 @@ pub struct RetryIntervals {
     first_steps: Vec<Duration>,
     regular_step: Option<Duration>,
     step_limit: Option<u64>,
-    randomized: Option<Duration>,
-    truncated: Option<f64>,
+    jitter_unit: Option<Duration>,
+    jitter_share: Option<f64>,
 }
 
 impl RetryIntervals {
@@ -45,8 +43,8 @@ impl RetryIntervals {
             first_steps: Vec::new(),
             regular_step: None,
             step_limit: None,
-            randomized: None,
-            truncated: None,
+            jitter_unit: None,
+            jitter_share: None,
         })
     }
 
@@ -71,8 +69,8 @@ impl RetryIntervals {
             first_steps: doubled.take_while(|step| *step < most).collect(),
             regular_step: Some(most),
             step_limit: None,
-            randomized: Some(Duration::from_nanos(1)),
-            truncated: Some(0.25),
+            jitter_unit: Some(Duration::from_nanos(1)),
+            jitter_share: Some(0.25),
         }
     }
 
@@ -84,9 +82,9 @@ impl RetryIntervals {
             first_steps: Vec::new(),
             regular_step: Some(least),
             step_limit: None,
-            randomized: Some(Duration::from_nanos(1)),
+            jitter_unit: Some(Duration::from_nanos(1)),
             // Half of the length, as a share of three quarters of it.
-            truncated: Some(2.0 / 3.0),
+            jitter_share: Some(2.0 / 3.0),
         }
     }
 
@@ -103,17 +101,17 @@ impl RetryIntervals {
         let first = usize::try_from(index).ok();
         let first = first.and_then(|index| self.first_steps.get(index));
         let step = first.copied().or(self.regular_step)?;
-        Some(match self.randomized {
-            Some(unit) => step.saturating_add(jitter(step, unit, self.truncated.unwrap_or(1.0))),
+        Some(match self.jitter_unit {
+            Some(unit) => step.saturating_add(jitter(step, unit, self.jitter_share.unwrap_or(1.0))),
             None => step,
         })
     }
 }
 
-/// Returns a random multiple of `unit`, up to `step` times `truncated`.
-fn jitter(step: Duration, unit: Duration, truncated: f64) -> Duration {
+/// Returns a random multiple of `unit`, up to `step` times `jitter_share`.
+fn jitter(step: Duration, unit: Duration, jitter_share: f64) -> Duration {
     // A float that is too large for the integer becomes its greatest value.
-    let most = (step.as_nanos() as f64 * truncated) as u128 / unit.as_nanos();
+    let most = (step.as_nanos() as f64 * jitter_share) as u128 / unit.as_nanos();
     let choices = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let random = context::simulated(|engine, _| engine.random()).flatten();
     let chosen = match random {
@@ -152,15 +150,17 @@ impl RetryIntervalsBuilder {
     }
 
     /// Sets the unit of the random part of an interval: 1 ns or more, by default no random part.
-    pub fn randomized(mut self, unit: Duration) -> Self {
-        self.0.randomized = Some(unit);
+    #[doc(alias = "randomized")]
+    pub fn jitter_unit(mut self, unit: Duration) -> Self {
+        self.0.jitter_unit = Some(unit);
         self
     }
 
     /// Sets the greatest random part as a share of the interval: 0 or more, by default 1. It has no
-    /// effect without [`randomized`](RetryIntervalsBuilder::randomized).
-    pub fn truncated(mut self, share: f64) -> Self {
-        self.0.truncated = Some(share);
+    /// effect without [`jitter_unit`](RetryIntervalsBuilder::jitter_unit).
+    #[doc(alias = "truncated")]
+    pub fn jitter_share(mut self, share: f64) -> Self {
+        self.0.jitter_share = Some(share);
         self
     }
 
@@ -173,8 +173,8 @@ impl RetryIntervalsBuilder {
             first_steps,
             regular_step,
             step_limit,
-            randomized,
-            truncated,
+            jitter_unit,
+            jitter_share,
         } = &self.0;
         if first_steps.is_empty() && regular_step.is_none() {
             return Err(IntervalsError::NoIntervals);
@@ -182,12 +182,12 @@ impl RetryIntervalsBuilder {
         if *step_limit == Some(0) {
             return Err(IntervalsError::NoSteps);
         }
-        if *randomized == Some(Duration::ZERO) {
-            return Err(IntervalsError::Randomized);
+        if *jitter_unit == Some(Duration::ZERO) {
+            return Err(IntervalsError::JitterUnit);
         }
-        match *truncated {
+        match *jitter_share {
             Some(share) if !(share.is_finite() && share >= 0.0) => {
-                Err(IntervalsError::Truncated(share))
+                Err(IntervalsError::JitterShare(share))
             }
             _ => Ok(self.0),
         }
@@ -202,10 +202,10 @@ pub enum IntervalsError {
     NoIntervals,
     /// The `step_limit` is 0.
     NoSteps,
-    /// `randomized` is zero.
-    Randomized,
-    /// `truncated` has this value, which is negative, infinite or not a number.
-    Truncated(f64),
+    /// `jitter_unit` is zero.
+    JitterUnit,
+    /// `jitter_share` has this value, which is negative, infinite or not a number.
+    JitterShare(f64),
 }
 
 impl fmt::Display for IntervalsError {
@@ -215,13 +215,13 @@ impl fmt::Display for IntervalsError {
                 f.write_str("no intervals: first_steps is empty, and regular_step is not set")
             }
             IntervalsError::NoSteps => f.write_str("step_limit is 0, but must be at least 1"),
-            IntervalsError::Randomized => {
-                f.write_str("randomized is 0 ns, but must be at least 1 ns")
+            IntervalsError::JitterUnit => {
+                f.write_str("jitter_unit is 0 ns, but must be at least 1 ns")
             }
-            IntervalsError::Truncated(share) => {
+            IntervalsError::JitterShare(share) => {
                 write!(
                     f,
-                    "truncated is {share}, but must be a finite number of at least 0"
+                    "jitter_share is {share}, but must be a finite number of at least 0"
                 )
             }
         }

@@ -206,7 +206,7 @@ impl fmt::Display for MessageSource {
 }
 
 impl EventKind<'_> {
-    /// Returns the level, which is that of layer_cake for the sign.
+    /// Returns the level.
     pub fn level(&self) -> Level {
         match self {
             EventKind::Note { level, .. } => *level,

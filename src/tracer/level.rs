@@ -7,8 +7,6 @@ use std::str::FromStr;
 
 /// How important an event is; a trace of a level shows that level and all above it.
 ///
-/// The levels, and which event has which level, are those of layer_cake.
-///
 /// ```
 /// use greenroom::trace::Level;
 ///

@@ -43,8 +43,7 @@ const WRITES_MAX: usize = 8;
 /// [00001234] 2026-11-23T10:36:13.042 < <00000012>server[READY] - Received Xy from <0000000e>
 /// ```
 ///
-/// In a simulation the time is that of its clock, which begins in 1970. The format is that of
-/// layer_cake.
+/// In a simulation the time is that of its clock, which begins in 1970.
 ///
 /// Lines are whole, and those of an actor are in order. Control characters are escaped. On stderr
 /// each line is written at once. To another writer, the lines of an actor's turn are written when

@@ -55,8 +55,7 @@ pub fn text_of(words: &[&dyn Display], values: &[(&str, &dyn Display)]) -> Strin
 /// to that of the current runtime. In a simulation it goes into the trace of the run, too. The words
 /// and values are evaluated only if a trace shows them.
 ///
-/// `note!(Level::Console, "a", "b", n = 1)` gives the text `a b (n=1)`, as `self.console("a", "b",
-/// n=1)` does in layer_cake.
+/// `note!(Level::Console, "a", "b", n = 1)` gives the text `a b (n=1)`.
 ///
 /// ```
 /// use greenroom::trace::{self, Level};

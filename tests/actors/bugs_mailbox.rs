@@ -293,7 +293,7 @@ fn a_chain_of_results_is_dropped_without_recursion(home: &Home) {
     let looper = Controller::builder().on(on).build().unwrap().looper();
     let market = Market::<()>::builder()
         .on(on)
-        .max_jobs(100_000)
+        .capacity(100_000)
         .build()
         .unwrap();
     let kinds: [(usize, Spawn<'_>); 4] = [

@@ -94,7 +94,8 @@ greenroom::handlers! {
             n: u64,
             cx: &mut Context<CounterMessage>,
         ) {
-            cx.on_answer(other.added(n).request(), CounterMessage::answered);
+            let asked = other.request(move |reply| CounterMessage::added(n, reply));
+            cx.on_answer(asked, CounterMessage::answered);
         }
 
         fn answered(&mut self, answer: Result<u64, AskError>) {
@@ -210,18 +211,19 @@ fn requests_are_owned_and_concurrent(home: &Home) {
     );
     home.block_on(async {
         let requests = [
-            a.added(1).request(),
-            b.added(2).request(),
-            a.total().request(),
+            a.request(|reply| CounterMessage::added(1, reply)),
+            b.request(|reply| CounterMessage::added(2, reply)),
+            a.request(CounterMessage::total),
         ];
         assert_eq!(concurrently(requests).await, [Ok(1), Ok(2), Ok(1)]);
-        let limited = a.wait().timeout(Duration::from_millis(1)).request();
+        let limited = a.request(CounterMessage::wait);
+        let limited = limited.timeout(Duration::from_millis(1));
         assert_eq!(home.spawn_task(limited).await, Err(AskError::TimedOut));
-        let left = b.total().request();
+        let left = b.request(CounterMessage::total);
         b.stop();
         assert!(matches!(left.await, Err(AskError::Closed(_))));
         assert!(matches!(
-            b.total().request().await,
+            b.request(CounterMessage::total).await,
             Err(AskError::Closed(_))
         ));
         a.kill();

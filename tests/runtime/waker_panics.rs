@@ -324,7 +324,7 @@ fn a_message_to_a_group_reaches_all() {
 fn a_market_loses_no_job() {
     at_work(|runtime| {
         inside(runtime, || {
-            let market = Market::<u32>::builder().max_workers(1).max_jobs(1);
+            let market = Market::<u32>::builder().max_workers(1).capacity(1);
             let (market, gate) = (market.build().unwrap(), Gate::default());
             let job = |number| {
                 let (gate, key) = (gate.clone(), number);

@@ -93,7 +93,7 @@ fn noting(made: &Made) -> impl FnMut(usize) -> Handle<Work, ()> + Send + use<> {
 
 /// Starts a spool of workers that do what they are told.
 fn spool(objects: usize) -> Spool<Job, usize> {
-    Spool::builder(work).object_count(objects).spawn().unwrap()
+    Spool::builder(work).workers(objects).spawn().unwrap()
 }
 
 fn seconds(seconds: f64) -> Duration {

@@ -368,7 +368,7 @@ fn a_lock_that_is_closed_while_the_world_runs(home: &Home) {
 fn markets(home: &Home) {
     in_and_outside(home, async || {
         let market = Market::<()>::builder().on(&home.runtime);
-        let market = market.max_workers(1).max_jobs(1).build().unwrap();
+        let market = market.max_workers(1).capacity(1).build().unwrap();
         let (open, stops, begun) = stop();
         let runs = market.offer(Job::new(stops)).await.unwrap();
         begun.wait().await;

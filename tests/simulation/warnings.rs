@@ -40,7 +40,7 @@ fn long_turns(runtime: Runtime, warnings: &Log<Warning>) -> Vec<LongTurn> {
 
 /// Returns the place of a long turn, as it is displayed.
 fn place(turn: &LongTurn) -> String {
-    format!("{}:{}", turn.place.file(), turn.place.line())
+    format!("{}:{}", turn.spawned_at.file(), turn.spawned_at.line())
 }
 
 async fn answer(mut cx: Context<Reply<()>>) {
@@ -148,7 +148,7 @@ fn without_a_limit_nothing_is_reported_and_no_place_is_kept() {
             keep_busy(&actor).await;
             actor
         });
-        assert!(runtime.stats().actors[0].place.is_none());
+        assert!(runtime.stats().actors[0].spawned_at.is_none());
         drop(actor);
         assert_eq!(long_turns(runtime, &warnings).len(), 0);
     });
@@ -176,7 +176,7 @@ fn stats_tell_the_place_and_the_addresses_of_an_actor() {
         let [status] = &runtime.stats().actors[..] else {
             panic!("one actor lives")
         };
-        let place = status.place.unwrap();
+        let place = status.spawned_at.unwrap();
         assert_eq!((place.file(), place.line()), (file!(), line));
         assert_eq!(status.addresses, 1 + others.len());
     });

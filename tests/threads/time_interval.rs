@@ -31,7 +31,7 @@ fn the_first_tick_is_at_once_and_none_is_early(home: &Home) {
 /// Misses some ticks. Returns when the next three ticks were due and when the first of them was
 /// taken, both counted from the last tick before.
 async fn after_a_pause(missed: MissedTicks) -> ([Duration; 3], Duration) {
-    let mut ticks = interval(PERIOD).missed(missed);
+    let mut ticks = interval(PERIOD).with_missed_ticks(missed);
     let start = ticks.tick().await;
     sleep(PERIOD * 5).await;
     let first = ticks.tick().await - start;

@@ -256,7 +256,7 @@ fn at_most_blocking_threads_calls_run_at_the_same_time() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(1)
-            .blocking_threads(1)
+            .max_blocking_workers(1)
             .build()
             .unwrap();
         let (begun, go) = (Gate::default(), Gate::default());
@@ -280,10 +280,13 @@ fn at_most_blocking_threads_calls_run_at_the_same_time() {
 
 #[test]
 fn a_pool_without_threads_is_refused() {
-    let refused = Runtime::builder().blocking_threads(0).build().unwrap_err();
+    let refused = Runtime::builder()
+        .max_blocking_workers(0)
+        .build()
+        .unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "blocking_threads is 0, but must be at least 1"
+        "max_blocking_workers is 0, but must be at least 1"
     );
 }
 

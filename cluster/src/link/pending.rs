@@ -225,7 +225,7 @@ impl From<&Refusal> for WireRefusal {
             condition: short(refusal.condition().into()),
             explanation: short(refusal.explanation().into()),
             code: refusal.error_code(),
-            status: refusal.status(),
+            status: refusal.exit_status(),
         }
     }
 }
@@ -237,10 +237,10 @@ impl From<WireRefusal> for Refusal {
             Some(kind) => Refusal::of(*kind, wire.explanation),
         };
         if let Some(code) = wire.code {
-            refusal = refusal.code(code);
+            refusal = refusal.with_error_code(code);
         }
         if let Some(status) = wire.status {
-            refusal = refusal.exit_status(status);
+            refusal = refusal.with_exit_status(status);
         }
         refusal
     }

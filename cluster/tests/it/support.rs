@@ -44,7 +44,8 @@ pub async fn tally(mut cx: Context<Tally>) -> Vec<u64> {
             Tally::Keep(reply) => kept.push(reply),
             Tally::Forget(reply) => drop(reply),
             Tally::Refuse(reply) => {
-                reply.refuse(greenroom::Refusal::new("out of paper", "tray 2").code(503));
+                reply
+                    .refuse(greenroom::Refusal::new("out of paper", "tray 2").with_error_code(503));
             }
             Tally::Echo(bytes, reply) => reply.send(bytes),
             Tally::Pass(to, reply) => {

@@ -13,7 +13,7 @@ use crate::support::{Pair, Tally, limited_node, limited_pair, node, pair, seeds,
 fn a_refusal_comes_back_as_it_was() {
     sim::explore(seeds(5), || async {
         let Pair { far, .. } = &pair().await;
-        let refused = Refusal::new("out of paper", "tray 2").code(503);
+        let refused = Refusal::new("out of paper", "tray 2").with_error_code(503);
         assert_eq!(
             far.ask(Tally::Refuse).await,
             Err(RemoteAskError::Refused(refused))

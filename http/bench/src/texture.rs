@@ -37,7 +37,7 @@ pub fn greenroom() -> Outcome<()> {
     let runtime = runtime(true)?;
     let (server, _spool) = runtime.block_on(async {
         let spool = Spool::builder(|_| spawn!(worker(_)));
-        let spool = spool.object_count(WORKERS).spawn()?;
+        let spool = spool.workers(WORKERS).spawn()?;
         let server = Server::bind("127.0.0.1:0").limits(limits());
         let server = server.on("Xy", &spool.address(), |size: Xy, reply| (size, reply));
         Outcome::Ok((server.listen().await?, spool))

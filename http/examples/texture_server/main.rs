@@ -220,6 +220,8 @@ fn main() -> ExitCode {
     };
     let fault = run(&options);
     eprintln!("texture_server: {fault}");
-    let status = fault.status().and_then(|status| u8::try_from(status).ok());
+    let status = fault
+        .exit_status()
+        .and_then(|status| u8::try_from(status).ok());
     ExitCode::from(status.unwrap_or(FAULT))
 }

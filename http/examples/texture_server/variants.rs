@@ -91,7 +91,7 @@ fn answer((Xy { x, y }, reply): Request) {
     // A row without numbers takes memory, too.
     if u64::from(x.max(1)) * u64::from(y) > NUMBERS_MAX {
         let explanation = format!("{x} x {y} is more than {NUMBERS_MAX} numbers");
-        return reply.refuse(Refusal::new("table too large", explanation).code(400));
+        return reply.refuse(Refusal::new("table too large", explanation).with_error_code(400));
     }
     // A client that is gone needs no table.
     if reply.is_wanted() {
@@ -150,8 +150,8 @@ fn spool(options: &SpoolOptions) -> Result<Address<Request>, Refusal> {
         spawn!(answer_all(_), name = name, label = label)
     };
     let spool = Spool::builder(worker)
-        .object_count(options.object_count)
-        .size_of_queue(options.size_of_queue)
+        .workers(options.object_count)
+        .capacity(options.size_of_queue)
         .responsiveness(options.responsiveness)
         .busy_pass_rate(options.busy_pass_rate)
         .stand_down(options.stand_down)

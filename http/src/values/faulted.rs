@@ -44,7 +44,7 @@ pub(crate) fn to_json(refusal: &Refusal, form: Answers) -> Bytes {
         condition: refusal.condition().to_owned(),
         explanation: refusal.explanation().to_owned(),
         error_code: refusal.error_code(),
-        exit_status: refusal.status(),
+        exit_status: refusal.exit_status(),
     };
     let json = enveloped(form, &format!("layer_cake.{name}"), &faulted);
     // A struct of texts and numbers is always JSON.
@@ -83,11 +83,11 @@ pub(crate) fn from_json(status: u16, body: &[u8]) -> Refusal {
         _ => Refusal::new(faulted.condition, faulted.explanation),
     };
     let refusal = match faulted.error_code {
-        Some(code) => refusal.code(code),
+        Some(code) => refusal.with_error_code(code),
         None => refusal,
     };
     match faulted.exit_status {
-        Some(status) => refusal.exit_status(status),
+        Some(status) => refusal.with_exit_status(status),
         None => refusal,
     }
 }
@@ -110,7 +110,7 @@ fn of_status(status: u16, body: &[u8]) -> Refusal {
         504 => Refusal::of(RefusalKind::TimedOut, text),
         _ => Refusal::new(format!("status {status}"), text),
     };
-    refusal.code(status.into())
+    refusal.with_error_code(status.into())
 }
 
 #[cfg(test)]
@@ -119,7 +119,9 @@ mod tests {
 
     #[test]
     fn a_refusal_comes_back_as_it_was() {
-        let own = Refusal::new("short", "and stout").code(418).exit_status(3);
+        let own = Refusal::new("short", "and stout")
+            .with_error_code(418)
+            .with_exit_status(3);
         let kinds = KINDS.iter().map(|(kind, _)| Refusal::of(*kind, "why"));
         for refusal in kinds.chain([own]) {
             for form in [Answers::Plain, Answers::Envelope] {

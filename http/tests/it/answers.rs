@@ -154,7 +154,7 @@ fn each_kind_of_refusal_has_its_status_its_pause_and_its_name() {
         );
         assert_eq!(response.body, body);
         // An error code goes before the status of the kind, also for the pause.
-        let coded = refused(&served, Refusal::of(kind, "why").code(429));
+        let coded = refused(&served, Refusal::of(kind, "why").with_error_code(429));
         assert_eq!((coded.status, coded.header("retry-after")), (429, None));
     }
 }
@@ -168,7 +168,7 @@ fn a_busy_spool_asks_for_a_pause_beyond_its_average_response_time() {
         }
     }
     let busy = greenroom::sim::run(1, async {
-        let spool = Spool::builder(|_| spawn!(slow(_))).object_count(1);
+        let spool = Spool::builder(|_| spawn!(slow(_))).workers(1);
         let spool = spool.responsiveness(Duration::from_secs(1)).spawn();
         let spool = spool.unwrap();
         assert_eq!(spool.ask(()).await, Ok(1));

@@ -65,7 +65,9 @@ fn a_status_comes_back_as_the_refusal_that_it_was() {
     let (_runtime, client) = client(&served);
     let far = client.address::<Act, u32>("Act");
     assert_eq!(act(&far, "answer"), Ok(42));
-    let teapot = Refusal::new("short", "and stout").code(418).exit_status(3);
+    let teapot = Refusal::new("short", "and stout")
+        .with_error_code(418)
+        .with_exit_status(3);
     assert_eq!(refused(act(&far, "teapot")), teapot);
     let busy = Refusal::of(RefusalKind::Busy, "come again");
     assert_eq!(refused(act(&far, "busy")), busy);

@@ -103,9 +103,11 @@ fn act_on(act: &Act, reply: Reply<u32>, seen: &Seen) {
         "panic" => panic!("a secret"),
         "busy" => Refusal::of(RefusalKind::Busy, "come again"),
         "timed" => Refusal::of(RefusalKind::TimedOut, "late"),
-        "teapot" => Refusal::new("short", "and stout").code(418).exit_status(3),
+        "teapot" => Refusal::new("short", "and stout")
+            .with_error_code(418)
+            .with_exit_status(3),
         code => match code.parse() {
-            Ok(code) => Refusal::new("odd", "").code(code),
+            Ok(code) => Refusal::new("odd", "").with_error_code(code),
             Err(_) => Refusal::new("unknown", code),
         },
     };

@@ -29,7 +29,7 @@ fn metrics_count_requests_limits_workers_and_spools() {
             }
         };
         let spool = Spool::builder(move |_| greenroom::actor(worker).spawn())
-            .object_count(3)
+            .workers(3)
             .spawn()
             .unwrap();
         assert_eq!(spool.ask(7).await, Ok(7));

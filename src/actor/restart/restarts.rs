@@ -28,7 +28,7 @@ use crate::time::RetryIntervals;
 ///
 /// greenroom::run(async {
 ///     let delays = RetryIntervals::exponential(Duration::from_millis(1), Duration::from_secs(1));
-///     let restarts = Restarts::on_fault().intensity(10, Duration::from_secs(60)).after(delays);
+///     let restarts = Restarts::on_fault().intensity(10, Duration::from_secs(60)).delays(delays);
 ///     let divider = spawn!(divider(_), restart = restarts);
 ///     divider.tell((1, 0)).unwrap();
 ///     divider.tell((42, 2)).unwrap();
@@ -126,16 +126,16 @@ impl<T> Restarts<T> {
     /// Messages gather during a delay. An incarnation that has lived for the window of the
     /// [`intensity`](Restarts::intensity) ends the row: the next delay is the first one again.
     /// After the last delay, the actor ends with its last result.
-    pub fn after(mut self, delays: RetryIntervals) -> Self {
+    pub fn delays(mut self, delays: RetryIntervals) -> Self {
         self.delays = Some(Arc::new(delays));
         self
     }
 
     /// Sets one delay before each restart, which differs at random by up to 25 %.
     ///
-    /// It replaces the delays of [`after`](Restarts::after). It is the stand-down of layer_cake.
+    /// It replaces the delays of [`delays`](Restarts::delays).
     pub fn stand_down(self, delay: Duration) -> Self {
-        self.after(RetryIntervals::around(delay))
+        self.delays(RetryIntervals::around(delay))
     }
 
     pub(super) fn is_never(&self) -> bool {

@@ -28,7 +28,7 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// A child that is adopted after the close is stopped by the next `recv`, which also receives
     /// its result. A panic of the child is not reported to [`on_fault`](crate::Builder::on_fault),
-    /// unless its result is dropped. The ownership is that of layer_cake's objects.
+    /// unless its result is dropped.
     ///
     /// A child must not wait for the end of its parent, since a stopped parent waits for the end of
     /// the child. [`on_return`](Context::on_return) delivers a result, too, without ownership.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The settings of a worker that polls for work before it parks.
 ///
-/// As in CAF's work-stealing policy, a worker that has run out of work passes through three phases.
+/// A worker that has run out of work passes through three phases.
 /// Each attempt checks the worker's own queue and the injector, where tasks from outside the
 /// workers are queued. One attempt in every `steal_interval` also tries to steal.
 ///
@@ -19,8 +19,8 @@ use std::time::Duration;
 ///
 /// In the moderate phase a new task does not wake the worker. The task waits for up to
 /// `moderate_sleep`, unless another worker takes it. Only the shutdown and a deadline that was
-/// known before the sleep end it early. In the relaxed phase a new task wakes the worker, whereas
-/// in CAF the sleep runs to its end. A `relaxed_sleep` of zero keeps a core busy.
+/// known before the sleep end it early. In the relaxed phase a new task wakes the worker.
+/// A `relaxed_sleep` of zero keeps a core busy.
 ///
 /// # Examples
 ///

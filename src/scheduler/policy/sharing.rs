@@ -8,10 +8,10 @@ use super::{Duties, Policy, Runnable};
 
 /// Work sharing: one first-in, first-out queue for all workers, behind a mutex.
 ///
-/// It is modelled on CAF's work-sharing policy. Idle workers wait on a condition variable and never
-/// poll. It suits machines with few cores, and programs that should draw little power. Every turn
-/// takes the same lock, so the policy does not scale as [`Stealing`](super::Stealing) does. It is
-/// strictly fair: tasks run in the order in which they became ready. It ignores priorities.
+/// Idle workers wait on a condition variable and never poll. It suits machines with few cores, and
+/// programs that should draw little power. Every turn takes the same lock, so the policy does not
+/// scale as [`Stealing`](super::Stealing) does. It is strictly fair: tasks run in the order in
+/// which they became ready. It ignores priorities.
 ///
 /// # Examples
 ///

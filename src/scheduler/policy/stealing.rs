@@ -64,7 +64,7 @@ pub struct Stealing {
 }
 
 impl Stealing {
-    /// Creates a policy whose workers poll before they park, as in CAF's work-stealing policy.
+    /// Creates a policy whose workers poll before they park.
     ///
     /// It suits machines where a wake-up is expensive, and where idle workers may keep their cores
     /// busy. [`build`](crate::Builder::build) fails with

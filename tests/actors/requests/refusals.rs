@@ -11,7 +11,7 @@ async fn refuser(mut cx: Context<Reply<u32>>) {
     let mut count = 0;
     while let Some(reply) = cx.recv().await {
         count += 1;
-        reply.refuse(Refusal::new("out of paper", "tray 2").code(count));
+        reply.refuse(Refusal::new("out of paper", "tray 2").with_error_code(count));
     }
 }
 
@@ -27,7 +27,7 @@ fn a_refused_ask_returns_the_refusal(home: &Home) {
         let refuser = home.spawn(actor(refuser));
         for count in 1..=3 {
             let error = refuser.ask(|reply| reply).await.unwrap_err();
-            let expected = Refusal::new("out of paper", "tray 2").code(count);
+            let expected = Refusal::new("out of paper", "tray 2").with_error_code(count);
             assert_eq!(error, AskError::Refused(expected));
             assert_eq!(error.to_string(), "refused: out of paper (tray 2)");
         }
@@ -84,7 +84,7 @@ fn a_refusal_in_a_split_turn_reaches_its_asker() {
     sim::explore(0..200, || async {
         let (first, second) = (spawn!(refuser(_)), spawn!(refuser(_)));
         let both = concurrently((first.ask(|reply| reply), second.ask(|reply| reply))).await;
-        let expected = AskError::Refused(Refusal::new("out of paper", "tray 2").code(1));
+        let expected = AskError::Refused(Refusal::new("out of paper", "tray 2").with_error_code(1));
         assert_eq!(both, (Err(expected.clone()), Err(expected)));
 
         let at_once = spawn!(|mut cx: Context<Reply<u32>>| async move {
@@ -118,26 +118,31 @@ fn each_kind_has_its_condition_and_its_text() {
         assert_eq!((refusal.kind(), refusal.condition()), (kind, condition));
         assert_eq!(refusal.to_string(), format!("{condition} (because)"));
         assert_eq!(Refusal::of(kind, "").to_string(), condition);
-        assert_eq!((refusal.error_code(), refusal.status()), (None, None));
+        assert_eq!((refusal.error_code(), refusal.exit_status()), (None, None));
     }
 }
 
 #[test]
 fn a_refusal_has_what_it_was_made_with() {
-    let refusal = Refusal::new("jam", "roller 3").code(-7).exit_status(71);
+    let refusal = Refusal::new("jam", "roller 3")
+        .with_error_code(-7)
+        .with_exit_status(71);
     assert_eq!(
         (refusal.condition(), refusal.explanation()),
         ("jam", "roller 3")
     );
     assert_eq!(
-        (refusal.error_code(), refusal.status()),
+        (refusal.error_code(), refusal.exit_status()),
         (Some(-7), Some(71))
     );
     let plain = Refusal::new("jam", "roller 3");
-    assert_eq!((plain.error_code(), plain.status()), (None, None));
+    assert_eq!((plain.error_code(), plain.exit_status()), (None, None));
     assert_ne!(plain, refusal);
     // A clone that is changed leaves the other one as it is.
-    assert_eq!(plain.clone().code(-7).exit_status(71), refusal);
+    assert_eq!(
+        plain.clone().with_error_code(-7).with_exit_status(71),
+        refusal
+    );
     assert_eq!(plain.error_code(), None);
     assert_eq!(Refusal::new("", "x").to_string(), "fault (x)");
     let boxed: Box<dyn Error + Send + Sync> = Box::new(AskError::Refused(plain));

@@ -53,8 +53,8 @@ fn jitter_is_a_multiple_of_its_unit_up_to_a_share_of_the_step() {
     let steps = |share| {
         builder()
             .regular_step(SEC)
-            .randomized(unit)
-            .truncated(share)
+            .jitter_unit(unit)
+            .jitter_share(share)
     };
     let jitters: Vec<_> = sim::run(1, async move {
         let intervals = steps(0.25).build().unwrap();
@@ -80,7 +80,7 @@ fn jitter_is_a_multiple_of_its_unit_up_to_a_share_of_the_step() {
 
     let whole = builder()
         .regular_step(SEC)
-        .randomized(unit)
+        .jitter_unit(unit)
         .build()
         .unwrap();
     assert!(
@@ -93,8 +93,8 @@ fn jitter_is_a_multiple_of_its_unit_up_to_a_share_of_the_step() {
     assert!(none.iter().take(100).all(|step| step == SEC));
     let great = builder()
         .regular_step(Duration::MAX)
-        .randomized(SEC)
-        .truncated(1e300);
+        .jitter_unit(SEC)
+        .jitter_share(1e300);
     assert_eq!(great.build().unwrap().iter().next(), Some(Duration::MAX));
 }
 
@@ -146,20 +146,20 @@ fn impossible_intervals_are_errors_that_name_value_and_limit() {
             "step_limit is 0, but must be at least 1",
         ),
         (
-            builder().regular_step(SEC).randomized(Duration::ZERO),
-            "randomized is 0 ns, but must be at least 1 ns",
+            builder().regular_step(SEC).jitter_unit(Duration::ZERO),
+            "jitter_unit is 0 ns, but must be at least 1 ns",
         ),
         (
-            builder().regular_step(SEC).truncated(-0.5),
-            "truncated is -0.5, but must be a finite number of at least 0",
+            builder().regular_step(SEC).jitter_share(-0.5),
+            "jitter_share is -0.5, but must be a finite number of at least 0",
         ),
         (
-            builder().regular_step(SEC).truncated(f64::NAN),
-            "truncated is NaN, but must be a finite number of at least 0",
+            builder().regular_step(SEC).jitter_share(f64::NAN),
+            "jitter_share is NaN, but must be a finite number of at least 0",
         ),
         (
-            builder().regular_step(SEC).truncated(f64::INFINITY),
-            "truncated is inf, but must be a finite number of at least 0",
+            builder().regular_step(SEC).jitter_share(f64::INFINITY),
+            "jitter_share is inf, but must be a finite number of at least 0",
         ),
     ];
     for (builder, text) in cases {

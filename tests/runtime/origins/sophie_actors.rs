@@ -375,7 +375,9 @@ fn a_message_takes_no_memory_beside_its_own_while_it_waits_or_is_saved() {
         let (waiting, saved) = drive(runtime(1).spawn(async {
             // With one worker, a single thread allocates and frees everything.
             let count = Arc::new(AtomicUsize::new(0));
-            let saves = machine(Saves(count.clone()), ()).saved(MESSAGES).spawn();
+            let saves = machine(Saves(count.clone()), ())
+                .saved_capacity(MESSAGES)
+                .spawn();
             let before = heap::here().live;
             for number in 0..MESSAGES {
                 saves.tell(number).unwrap();

@@ -6,7 +6,7 @@ use crate::support::{drive, until};
 
 /// Builds a market with one worker and room for so many jobs.
 fn narrow(jobs: usize, policy: KeyPolicy) -> Market<u32> {
-    let builder = Market::builder().max_workers(1).max_jobs(jobs);
+    let builder = Market::builder().max_workers(1).capacity(jobs);
     builder.per_key(policy).build().unwrap()
 }
 
@@ -85,7 +85,7 @@ fn a_thread_may_wait_for_room() {
         let market = Market::<u32>::builder()
             .on(&runtime)
             .max_workers(1)
-            .max_jobs(1);
+            .capacity(1);
         let market = market.build().unwrap();
         let sums = std::thread::scope(|scope| {
             let thread = |_| {
@@ -166,7 +166,7 @@ fn the_limits_are_judged_when_the_market_is_built() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(1)
-            .blocking_threads(4)
+            .max_blocking_workers(4)
             .build()
             .unwrap();
         let on = || Market::<u32>::builder().on(&runtime);
@@ -180,8 +180,8 @@ fn the_limits_are_judged_when_the_market_is_built() {
             "max_workers is 5, but must be from 1 to 4"
         );
         assert_eq!(
-            text(on().max_jobs(0)),
-            "max_jobs is 0, but must be at least 1"
+            text(on().capacity(0)),
+            "capacity is 0, but must be at least 1"
         );
         // The default is what the pool has.
         let market = on().build().unwrap();
@@ -205,7 +205,7 @@ fn the_limits_are_judged_when_the_market_is_built() {
 #[test]
 fn by_default_at_most_64_jobs_run_however_many_threads_the_pool_has() {
     within(WATCH, || {
-        let runtime = Runtime::builder().workers(1).blocking_threads(200);
+        let runtime = Runtime::builder().workers(1).max_blocking_workers(200);
         let runtime = runtime.build().unwrap();
         let market = Market::<u32>::builder().on(&runtime).build().unwrap();
         let gate = Gate::default();

@@ -9,7 +9,7 @@ use crate::support::{drive, keep_bombs_quiet, until};
 #[test]
 fn a_stop_discards_what_waits_and_lets_run_what_runs() {
     everywhere(|| async {
-        let builder = Market::<u32>::builder().max_workers(1).max_jobs(2);
+        let builder = Market::<u32>::builder().max_workers(1).capacity(2);
         let market = builder.build().unwrap();
         let (gate, runs) = blocked(&market, Some(1)).await;
         let waiting: Vec<_> = (0..2)
@@ -230,7 +230,7 @@ fn a_market_ends_after_a_result_that_is_not_awaited_was_dropped() {
 #[test]
 fn the_end_of_a_market_does_not_wait_for_a_worker_without_a_thread() {
     within(WATCH, || {
-        let builder = Runtime::builder().workers(1).blocking_threads(1);
+        let builder = Runtime::builder().workers(1).max_blocking_workers(1);
         let runtime = builder.build().unwrap();
         let own = runtime.clone();
         // The only thread of the pool drops a market, and then awaits the end of another.
@@ -433,7 +433,7 @@ fn the_status_changes_nothing_and_tells_of_waits() {
 fn each_job_has_one_end_while_markets_are_stopped_under_load() {
     on_threads(async {
         for round in 0..50_u64 {
-            let builder = Market::<u32>::builder().max_workers(3).max_jobs(20);
+            let builder = Market::<u32>::builder().max_workers(3).capacity(20);
             let market = builder.per_key(KeyPolicy::Queue(5)).build().unwrap();
             let ran = Arc::new(std::sync::atomic::AtomicU64::new(0));
             let producer = |number: u32| {

@@ -306,7 +306,7 @@ async fn history(seed: u64) {
         waiting => KeyPolicy::Queue(waiting - 1),
     };
     let (workers, room) = (1 + draws.below(3), 1 + draws.below(4));
-    let market = Market::builder().max_workers(workers).max_jobs(room);
+    let market = Market::builder().max_workers(workers).capacity(room);
     let market = market.per_key(policy).build().unwrap();
     let book = Arc::new(Mutex::new(Book {
         workers,

@@ -47,7 +47,7 @@ fn an_eq_or_a_hash_that_panics_leaves_the_board_as_it_was() {
         keep_bombs_quiet();
         let bombs = Arc::<Bombs>::default();
         let key = |number| Key(number, bombs.clone());
-        let builder = Market::<Key>::builder().max_workers(1).max_jobs(2);
+        let builder = Market::<Key>::builder().max_workers(1).capacity(2);
         let market = builder.build().unwrap();
         let (begun, gate) = (Gate::default(), Gate::default());
         let (tells, waits) = (begun.clone(), gate.clone());
@@ -77,7 +77,7 @@ fn room_that_was_given_to_a_producer_whose_eq_panics_goes_to_the_next() {
         keep_bombs_quiet();
         let bombs = Arc::<Bombs>::default();
         let key = |number| Key(number, bombs.clone());
-        let builder = Market::<Key>::builder().max_workers(1).max_jobs(2);
+        let builder = Market::<Key>::builder().max_workers(1).capacity(2);
         let market = builder.build().unwrap();
         let gates = [(); 2].map(|()| (Gate::default(), Gate::default()));
         let mut jobs = Vec::new();
@@ -127,7 +127,7 @@ fn wakers_may_offer_stop_and_panic() {
         keep_bombs_quiet();
         // Those of a producer, of a task that awaits a job, and of one that awaits the end.
         for way in 0..3 {
-            let builder = Market::builder().max_workers(1).max_jobs(1);
+            let builder = Market::builder().max_workers(1).capacity(1);
             let market: Market<u32> = builder.build().unwrap();
             let (gate, runs) = blocked(&market, None).await;
             let mut waiting = market.try_offer(Job::new(|| ())).unwrap();

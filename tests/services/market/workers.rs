@@ -160,7 +160,7 @@ fn a_worker_that_finds_no_job_is_gone_before_the_last_result_is_seen() {
 fn a_market_starts_no_thread_of_its_own() {
     const NAME: &str = "market::workers::a_market_starts_no_thread_of_its_own";
     alone(NAME, || {
-        let runtime = Runtime::builder().workers(1).blocking_threads(2);
+        let runtime = Runtime::builder().workers(1).max_blocking_workers(2);
         // The clock of long turns is a thread of the process.
         let runtime = runtime.long_turns(None).build().unwrap();
         let threads = || threads_named("");
@@ -275,7 +275,7 @@ fn a_thread_that_another_call_of_the_pool_could_not_start_is_tried_again() {
 #[test]
 fn an_idle_worker_takes_a_job_while_another_one_waits_for_a_thread() {
     within(WATCH, || {
-        let runtime = Runtime::builder().workers(1).blocking_threads(2);
+        let runtime = Runtime::builder().workers(1).max_blocking_workers(2);
         runtime.build().unwrap().block_on(async {
             let builder = Market::<u32>::builder().max_workers(2);
             let market = builder.idle(Duration::MAX).build().unwrap();

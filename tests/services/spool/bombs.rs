@@ -68,12 +68,8 @@ fn a_question_may_use_the_spool_in_its_drop() {
     simulated(|| async {
         let own = Own::default();
         let spool = Spool::builder(|number| actor(move |cx| asked(cx, number)).spawn());
-        let spool = spool
-            .object_count(2)
-            .size_of_queue(1)
-            .retries(1)
-            .responsiveness(None);
-        let spool = spool.deadline(seconds(2.0)).spawn().unwrap();
+        let spool = spool.workers(2).capacity(1).retries(1).responsiveness(None);
+        let spool = spool.queue_timeout(seconds(2.0)).spawn().unwrap();
         let _ = own.set(spool.clone());
         let ask = |task| spool.ask(question(&own, task));
         assert!(ask(Job::Say).await.is_ok());
@@ -138,7 +134,7 @@ fn a_question_whose_clone_panics_is_handled_and_not_tried_again() {
             })
             .spawn()
         });
-        let spool = spool.object_count(1).retries(3).spawn().unwrap();
+        let spool = spool.workers(1).retries(3).spawn().unwrap();
         let drops = Arc::new(AtomicU32::new(0));
         let outcome = spool.ask(Fatal(drops.clone())).await;
         assert_eq!(cause(outcome), AskCause::Panicked("bomb".to_owned()));
@@ -167,7 +163,7 @@ fn questions_whose_drop_panics_harm_no_other_request() {
             };
             actor(worker).spawn()
         });
-        let spool = spool.object_count(1).size_of_queue(2).spawn().unwrap();
+        let spool = spool.workers(1).capacity(2).spawn().unwrap();
         let drops = Arc::new(AtomicU32::new(0));
         // The worker has the first one. The others wait, are unwanted, overflow, or are aborted.
         let first = spool.request(None);
@@ -198,7 +194,7 @@ fn a_panic_of_the_affinity_function_reaches_the_sender() {
             Job::Panic => panic!("bomb in a key"),
             _ => 0,
         });
-        let spool = spool.object_count(1).spawn().unwrap();
+        let spool = spool.workers(1).spawn().unwrap();
         let asks = spool.clone();
         let asker = actor(move |_: Context<()>| async move { asks.ask(Job::Panic).await });
         let fault = asker.spawn().join().await.unwrap_err();
@@ -218,11 +214,7 @@ fn a_panic_of_the_factory_counts_as_a_death() {
             assert!(log.len() > 4, "bomb in the factory");
             work(number)
         });
-        let spool = spool
-            .object_count(2)
-            .stand_down(seconds(2.0))
-            .spawn()
-            .unwrap();
+        let spool = spool.workers(2).stand_down(seconds(2.0)).spawn().unwrap();
         let status = spool.status();
         assert_eq!(
             (status.deaths, status.standing_down, status.idle),
@@ -246,7 +238,7 @@ fn a_panic_of_the_factory_ends_a_spool_that_replaces_nobody() {
             assert!(number < 1, "bomb in the factory");
             work(number)
         });
-        let spool = spool.object_count(3).stand_down(None).spawn().unwrap();
+        let spool = spool.workers(3).stand_down(None).spawn().unwrap();
         assert!(
             spool
                 .join()
@@ -274,7 +266,7 @@ fn the_factory_may_use_its_own_spool() {
             }
             work(number)
         });
-        let spool = spool.object_count(1).spawn().unwrap();
+        let spool = spool.workers(1).spawn().unwrap();
         let _ = own.set(spool.clone());
         spool.resize(5).unwrap();
         sleep(seconds(1.0)).await;

@@ -16,7 +16,7 @@ async fn kill(worker: &Address<Work>) {
 fn a_dead_worker_leaves_the_idle_line_at_once() {
     everywhere(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(3);
+        let spool = Spool::builder(noting(&made)).workers(3);
         let spool = spool.spawn().unwrap();
         kill(&made.take()[0].1).await;
         // The first request finds it closed, whether the spool has heard of the end or not.
@@ -49,7 +49,7 @@ fn the_fault_names_the_worker() {
     everywhere(|| async {
         let spool =
             Spool::builder(|number| actor(move |cx| worker(cx, number)).name("clerk").spawn());
-        let spool = spool.object_count(1).spawn().unwrap();
+        let spool = spool.workers(1).spawn().unwrap();
         let detail: AskDetail = match spool.ask(Job::Panic).await {
             Err(AskError::NoReply(detail)) => detail,
             other => panic!("{other:?}"),
@@ -62,7 +62,7 @@ fn the_fault_names_the_worker() {
 fn a_killed_worker_leaves_its_request_to_its_client_at_once() {
     everywhere(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(1);
+        let spool = Spool::builder(noting(&made)).workers(1);
         let spool = spool.spawn().unwrap();
         let held = hold(&spool).await;
         made.take()[0].1.kill();
@@ -78,9 +78,7 @@ fn a_successor_comes_after_the_delay_give_or_take_a_quarter() {
     simulated(move || {
         let log = log.clone();
         async move {
-            let spool = Spool::builder(work)
-                .object_count(1)
-                .stand_down(seconds(4.0));
+            let spool = Spool::builder(work).workers(1).stand_down(seconds(4.0));
             let spool = spool.spawn().unwrap();
             let _ = spool.ask(Job::Panic).await;
             let begun = Instant::now();
@@ -109,7 +107,7 @@ fn a_successor_comes_after_the_delay_give_or_take_a_quarter() {
 fn a_successor_has_the_number_of_the_dead_worker() {
     simulated(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(3);
+        let spool = Spool::builder(noting(&made)).workers(3);
         let spool = spool.spawn().unwrap();
         kill(&made.take()[1].1).await;
         sleep(seconds(40.0)).await;
@@ -124,7 +122,7 @@ fn a_successor_has_the_number_of_the_dead_worker() {
 fn a_hundred_deaths_leave_all_workers() {
     simulated(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(2);
+        let spool = Spool::builder(noting(&made)).workers(2);
         let spool = spool.stand_down(seconds(2.0)).spawn().unwrap();
         for death in 1..=100 {
             let latest = made.take();
@@ -139,7 +137,7 @@ fn a_hundred_deaths_leave_all_workers() {
 #[test]
 fn without_a_stand_down_a_death_ends_the_spool() {
     everywhere(|| async {
-        let spool = Spool::builder(work).object_count(2).stand_down(None);
+        let spool = Spool::builder(work).workers(2).stand_down(None);
         let spool = spool.spawn().unwrap();
         let held = hold(&spool).await;
         let fault = post(&spool, Job::Panic);
@@ -174,7 +172,7 @@ fn a_request_is_tried_again_with_another_worker() {
             })
             .spawn()
         });
-        let spool = spool.object_count(2).retries(3).responsiveness(None);
+        let spool = spool.workers(2).retries(3).responsiveness(None);
         let spool = spool.spawn().unwrap();
         // The third and the fourth worker are successors.
         let outcome = spool.ask(3).await;
@@ -194,7 +192,7 @@ fn a_request_is_tried_again_with_another_worker() {
 fn a_request_that_is_tried_again_comes_before_those_that_wait() {
     simulated(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(1).retries(1);
+        let spool = Spool::builder(noting(&made)).workers(1).retries(1);
         let spool = spool.spawn().unwrap();
         let first = post(&spool, Job::Take(seconds(1.0)));
         let second = post(&spool, Job::Say);
@@ -210,7 +208,7 @@ fn a_request_that_is_tried_again_comes_before_those_that_wait() {
 #[test]
 fn only_a_death_leads_to_another_try() {
     everywhere(|| async {
-        let spool = Spool::builder(work).object_count(2).retries(5);
+        let spool = Spool::builder(work).workers(2).retries(5);
         let spool = spool.spawn().unwrap();
         assert_eq!(cause(spool.ask(Job::Drop).await), AskCause::ReplyDropped);
         assert_eq!(refusal(spool.ask(Job::Refuse).await).to_string(), "no");
@@ -222,7 +220,7 @@ fn only_a_death_leads_to_another_try() {
 fn a_worker_that_was_stopped_by_another_gets_no_more_requests() {
     everywhere(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(2);
+        let spool = Spool::builder(noting(&made)).workers(2);
         let spool = spool.spawn().unwrap();
         let held = hold(&spool).await;
         let stopped = made.take().swap_remove(0).1;
@@ -251,7 +249,7 @@ fn a_dead_worker_from_the_factory_loses_no_request() {
             }
             worker
         });
-        let spool = spool.object_count(1).spawn().unwrap();
+        let spool = spool.workers(1).spawn().unwrap();
         assert_eq!(spool.ask(Job::Say).await, Ok(0));
         assert_eq!((made.len(), spool.status().deaths), (2, 1));
     });
@@ -265,7 +263,7 @@ fn a_worker_that_restarts_by_itself_serves_on() {
             let supervised = actor(move |cx| worker(cx, number)).restart(restarts);
             supervised.spawn()
         });
-        let spool = spool.object_count(1).spawn().unwrap();
+        let spool = spool.workers(1).spawn().unwrap();
         for _ in 0..5 {
             let begun = Instant::now();
             assert_eq!(
@@ -286,7 +284,7 @@ fn a_bounded_worker_without_room_is_passed_over_until_it_has() {
         let spool =
             Spool::builder(|number| actor(move |cx| worker(cx, number)).capacity(1).spawn());
         let spool = spool
-            .object_count(1)
+            .workers(1)
             .responsiveness(seconds(0.5))
             .busy_pass_rate(1);
         let spool = spool.spawn().unwrap();
@@ -316,7 +314,7 @@ fn a_pinned_worker_and_one_on_a_thread_of_its_own_serve() {
                     _ => worker.on(Detached).spawn(),
                 }
             });
-            let spool = spool.object_count(2).spawn().unwrap();
+            let spool = spool.workers(2).spawn().unwrap();
             for round in 0..100 {
                 assert_eq!(spool.ask(Job::Say).await, Ok(round % 2));
             }

@@ -11,7 +11,7 @@ use crate::support::Drops;
 fn a_stop_answers_everybody_and_lets_the_workers_finish() {
     everywhere(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(2);
+        let spool = Spool::builder(noting(&made)).workers(2);
         let spool = spool.spawn().unwrap();
         let (one, two) = (hold(&spool).await, hold(&spool).await);
         let waiting = [0; 3].map(|_| post(&spool, Job::Say));
@@ -64,7 +64,7 @@ fn a_request_to_a_spool_that_has_ended_is_aborted_or_comes_back() {
 fn a_kill_aborts_open_and_waiting_requests_at_once() {
     everywhere(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(2).retries(3);
+        let spool = Spool::builder(noting(&made)).workers(2).retries(3);
         let spool = spool.spawn().unwrap();
         let (one, two) = (hold(&spool).await, hold(&spool).await);
         let waits = post(&spool, Job::Say);
@@ -84,7 +84,7 @@ fn a_kill_aborts_open_and_waiting_requests_at_once() {
 #[test]
 fn a_kill_during_a_stop_ends_a_worker_that_hangs() {
     everywhere(|| async {
-        let spool = Spool::builder(work).object_count(1).responsiveness(None);
+        let spool = Spool::builder(work).workers(1).responsiveness(None);
         let spool = spool.spawn().unwrap();
         let held = hold(&spool).await;
         spool.stop();
@@ -101,7 +101,7 @@ fn a_kill_during_a_stop_ends_a_worker_that_hangs() {
 fn dropping_the_last_handle_ends_the_spool_and_its_workers() {
     everywhere(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(2);
+        let spool = Spool::builder(noting(&made)).workers(2);
         let spool = spool.spawn().unwrap();
         let (clone, address) = (spool.clone(), spool.address());
         let held = hold(&spool).await;
@@ -139,9 +139,7 @@ fn a_shutdown_of_the_runtime_answers_everybody() {
             let builder = if round % 2 == 0 { simulated } else { threads };
             let runtime = builder.build().unwrap();
             let (spool, answers) = runtime.block_on(async move {
-                let spool = Spool::builder(work)
-                    .object_count(2)
-                    .retries(round as u32 % 3);
+                let spool = Spool::builder(work).workers(2).retries(round as u32 % 3);
                 let spool = spool.stand_down(seconds(2.0)).spawn().unwrap();
                 let held = [hold(&spool).await.answer, hold(&spool).await.answer];
                 let waiting = [0; 10].map(|_| post(&spool, Job::Say));
@@ -182,7 +180,7 @@ fn a_spool_is_killed_by_the_address_that_looks_like_a_worker() {
 fn a_supervised_spool_begins_anew_after_it_has_lost_a_worker() {
     everywhere(|| async {
         async fn serves(cx: Context<Work>) -> Result<(), Refusal> {
-            let spool = Spool::builder(work).object_count(2).stand_down(None);
+            let spool = Spool::builder(work).workers(2).stand_down(None);
             spool.spawn().unwrap().serve(cx).await
         }
         let tree = Supervisor::builder().spawn().unwrap();
@@ -281,7 +279,7 @@ fn the_end_is_told_after_the_state_of_the_workers_is_dropped() {
                 })
                 .spawn()
             });
-            let spool = spool.object_count(3).name("clerks").spawn().unwrap();
+            let spool = spool.workers(3).name("clerks").spawn().unwrap();
             assert_eq!(spool.ask(Job::Say).await, Ok(0));
             if is_killed {
                 spool.kill();

@@ -34,9 +34,7 @@ fn by_key(objects: usize, handled: &Handled) -> Spool<Keyed, usize> {
         let handled = handled.clone();
         actor(move |cx| keyed(cx, number, handled)).spawn()
     });
-    let spool = spool
-        .object_count(objects)
-        .affinity(|(key, ..): &Keyed| *key);
+    let spool = spool.workers(objects).affinity(|(key, ..): &Keyed| *key);
     spool
         .responsiveness(None)
         .stand_down(seconds(2.0))
@@ -248,7 +246,7 @@ fn a_larger_spool_serves_waiting_requests_with_its_new_workers() {
 fn a_smaller_spool_stops_workers_once_they_have_no_request() {
     everywhere(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(3);
+        let spool = Spool::builder(noting(&made)).workers(3);
         let spool = spool.spawn().unwrap();
         let held = [hold(&spool).await, hold(&spool).await];
         let waits = post(&spool, Job::Hold(Gate::default(), held[0].until.clone()));

@@ -23,7 +23,7 @@ fn all_workers_are_made_at_the_start() {
         let numbers: Vec<_> = made.take().into_iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(spool.status().idle, 8);
-        let own = Spool::builder(noting(&made)).object_count(3);
+        let own = Spool::builder(noting(&made)).workers(3);
         let _own = own.spawn().unwrap();
         assert_eq!(made.len(), 3);
     });
@@ -35,16 +35,16 @@ fn a_parameter_out_of_range_is_an_error_with_its_value_and_the_limit() {
         let nanos = Duration::from_nanos;
         let table = [
             (
-                builder().object_count(0),
+                builder().workers(0),
                 "(count=0, size=None, responsiveness=5.0), stand_down=30.0): count=0 is less than 1",
             ),
             (
-                builder().object_count(1_048_577),
+                builder().workers(1_048_577),
                 "(count=1048577, size=None, responsiveness=5.0), stand_down=30.0): \
                  count=1048577 is more than 1048576",
             ),
             (
-                builder().size_of_queue(0),
+                builder().capacity(0),
                 "(count=8, size=0, responsiveness=5.0), stand_down=30.0): size=0 is less than 1",
             ),
             (
@@ -68,14 +68,14 @@ fn a_parameter_out_of_range_is_an_error_with_its_value_and_the_limit() {
                  stand_down=0.0 is less than 2.0",
             ),
             (
-                builder().busy_pass_rate(0).size_of_queue(7),
+                builder().busy_pass_rate(0).capacity(7),
                 "(count=8, size=7, responsiveness=5.0), stand_down=30.0): \
                  busy_pass_rate=0 is less than 1",
             ),
             (
-                builder().deadline(Duration::ZERO).stand_down(None),
+                builder().queue_timeout(Duration::ZERO).stand_down(None),
                 "(count=8, size=None, responsiveness=5.0), stand_down=None): \
-                 deadline=0.0 is not more than 0",
+                 queue_timeout=0.0 is not more than 0",
             ),
         ];
         for (builder, expected) in table {
@@ -99,19 +99,19 @@ fn nothing_is_made_for_bad_parameters() {
 fn the_limits_themselves_are_allowed() {
     everywhere(|| async {
         let least = builder()
-            .object_count(1)
-            .size_of_queue(1)
+            .workers(1)
+            .capacity(1)
             .responsiveness(seconds(0.5))
             .busy_pass_rate(1)
             .stand_down(seconds(2.0))
-            .deadline(Duration::from_nanos(1));
+            .queue_timeout(Duration::from_nanos(1));
         assert_eq!(least.spawn().unwrap().ask(Job::Say).await, Ok(0));
         let greatest = builder()
-            .size_of_queue(usize::MAX)
+            .capacity(usize::MAX)
             .responsiveness(Duration::MAX)
             .busy_pass_rate(u32::MAX)
             .stand_down(Duration::MAX)
-            .deadline(Duration::MAX)
+            .queue_timeout(Duration::MAX)
             .retries(u32::MAX);
         let spool = greatest.spawn().unwrap();
         assert_eq!(spool.ask(Job::Say).await, Ok(0));
@@ -125,11 +125,11 @@ fn the_limits_themselves_are_allowed() {
 fn none_switches_a_limit_off() {
     simulated(|| async {
         let spool = builder()
-            .object_count(1)
-            .size_of_queue(None)
+            .workers(1)
+            .capacity(None)
             .responsiveness(None)
             .stand_down(None)
-            .deadline(None);
+            .queue_timeout(None);
         let spool = spool.spawn().unwrap();
         let slow = post(&spool, Job::Take(seconds(1e6)));
         let waiting: Vec<_> = (0..1000).map(|_| post(&spool, Job::Say)).collect();
@@ -159,7 +159,7 @@ fn a_runtime_that_shuts_down_starts_no_spool() {
         struct Starts(Log<Option<SpoolError>>);
         impl Drop for Starts {
             fn drop(&mut self) {
-                self.0.add(builder().object_count(1).spawn().err());
+                self.0.add(builder().workers(1).spawn().err());
             }
         }
         let log = Log::default();
@@ -207,10 +207,10 @@ fn a_bad_resize_changes_nothing() {
 #[test]
 fn debug_shows_the_parameters_and_never_blocks() {
     everywhere(|| async {
-        let named = builder().name("textures").size_of_queue(3);
+        let named = builder().name("textures").capacity(3);
         assert_eq!(
             format!("{named:?}"),
-            "SpoolBuilder { name: Some(\"textures\"), object_count: 8, size_of_queue: Some(3), \
+            "SpoolBuilder { name: Some(\"textures\"), workers: 8, capacity: Some(3), \
              responsiveness: Some(5s), busy_pass_rate: 10, stand_down: Some(30s), .. }",
         );
         let spool = named.spawn().unwrap();

@@ -4,9 +4,7 @@ use super::*;
 
 /// Starts a spool of one worker that is busy from an average of one second.
 fn responsive(pass_rate: u32) -> Spool<Job, usize> {
-    let spool = Spool::builder(work)
-        .object_count(1)
-        .responsiveness(seconds(1.0));
+    let spool = Spool::builder(work).workers(1).responsiveness(seconds(1.0));
     spool.busy_pass_rate(pass_rate).spawn().unwrap()
 }
 
@@ -17,7 +15,7 @@ async fn take(spool: &Spool<Job, usize>, time: f64) {
 #[test]
 fn the_average_covers_the_last_32_answers_with_their_wait() {
     simulated(|| async {
-        let spool = Spool::builder(work).object_count(1).responsiveness(None);
+        let spool = Spool::builder(work).workers(1).responsiveness(None);
         let spool = spool.spawn().unwrap();
         assert_eq!(spool.status().average, Duration::ZERO);
         let (first, second) = (
@@ -81,7 +79,7 @@ fn a_busy_spool_lets_one_of_several_requests_pass() {
 #[test]
 fn the_count_of_judged_requests_is_never_reset() {
     simulated(|| async {
-        let spool = Spool::builder(work).object_count(2);
+        let spool = Spool::builder(work).workers(2);
         let spool = spool.responsiveness(seconds(1.0)).busy_pass_rate(3);
         let spool = spool.spawn().unwrap();
         let take = |time| post(&spool, Job::Take(seconds(time)));
@@ -131,7 +129,7 @@ fn a_busy_spool_recovers_when_its_workers_do() {
 #[test]
 fn load_is_judged_before_the_queue() {
     simulated(|| async {
-        let spool = Spool::builder(work).object_count(1).size_of_queue(1);
+        let spool = Spool::builder(work).workers(1).capacity(1);
         let spool = spool.responsiveness(seconds(1.0)).spawn().unwrap();
         take(&spool, 2.0).await;
         for _ in 0..9 {
@@ -166,27 +164,6 @@ fn an_admitted_request_is_not_refused_for_load_and_is_not_overtaken() {
 }
 
 #[test]
-fn compat_judges_the_queue_first_and_again_when_a_worker_is_free() {
-    simulated(|| async {
-        let spool = Spool::builder(work)
-            .object_count(1)
-            .size_of_queue(2)
-            .compat(true);
-        let spool = spool.responsiveness(seconds(1.0)).spawn().unwrap();
-        let slow = post(&spool, Job::Take(seconds(3.0)));
-        let waiting = [post(&spool, Job::Say), post(&spool, Job::Say)];
-        is_refused(spool.ask(Job::Say).await, RefusalKind::Overloaded);
-        assert_eq!(slow.await, Ok(0));
-        for answer in waiting {
-            is_refused(answer.await, RefusalKind::Busy);
-        }
-        // The queue does not stand still.
-        assert_eq!((spool.status().waiting, spool.status().idle), (0, 1));
-        is_refused(spool.ask(Job::Say).await, RefusalKind::Busy);
-    });
-}
-
-#[test]
 fn a_worker_that_does_not_answer_in_time_is_given_up() {
     simulated(|| async {
         let spool = responsive(10);
@@ -208,9 +185,7 @@ fn a_worker_that_does_not_answer_in_time_is_given_up() {
 #[test]
 fn the_time_of_a_worker_begins_when_it_gets_the_request() {
     simulated(|| async {
-        let spool = Spool::builder(work)
-            .object_count(1)
-            .responsiveness(seconds(1.0));
+        let spool = Spool::builder(work).workers(1).responsiveness(seconds(1.0));
         let spool = spool.busy_pass_rate(1).spawn().unwrap();
         let answers = [4.0, 4.0, 4.0].map(|time| post(&spool, Job::Take(seconds(time))));
         for answer in answers {

@@ -35,7 +35,7 @@ fn each_answer_reaches_its_own_client() {
             })
             .spawn()
         });
-        let spool = spool.object_count(2).spawn().unwrap();
+        let spool = spool.workers(2).spawn().unwrap();
         spool.tell(1, a.0).unwrap();
         spool.send(2, b.0).await.unwrap();
         assert_eq!((b.1.await, a.1.await), (Ok(4), Ok(2)));
@@ -62,7 +62,7 @@ fn requests_wait_in_order_of_arrival_while_all_workers_are_busy() {
             })
             .spawn()
         });
-        let spool = ones.object_count(1).spawn().unwrap();
+        let spool = ones.workers(1).spawn().unwrap();
         let gate = Gate::default();
         let answers: Vec<_> = (0..20)
             .map(|number| {
@@ -84,7 +84,7 @@ fn requests_wait_in_order_of_arrival_while_all_workers_are_busy() {
 #[test]
 fn a_full_queue_refuses_the_newest_at_once_and_says_how_many_wait() {
     everywhere(|| async {
-        let spool = Spool::builder(work).object_count(1).size_of_queue(2);
+        let spool = Spool::builder(work).workers(1).capacity(2);
         let spool = spool.spawn().unwrap();
         let held = hold(&spool).await;
         let waiting = [post(&spool, Job::Say), post(&spool, Job::Say)];
@@ -107,7 +107,7 @@ fn a_full_queue_refuses_the_newest_at_once_and_says_how_many_wait() {
 #[test]
 fn a_full_queue_refuses_the_oldest_if_told_so() {
     everywhere(|| async {
-        let spool = Spool::builder(work).object_count(1).size_of_queue(2);
+        let spool = Spool::builder(work).workers(1).capacity(2);
         let spool = spool.overflow(Overflow::Oldest).spawn().unwrap();
         let held = hold(&spool).await;
         let (first, second) = (post(&spool, Job::Say), post(&spool, Job::Say));
@@ -121,10 +121,10 @@ fn a_full_queue_refuses_the_oldest_if_told_so() {
 }
 
 #[test]
-fn a_request_waits_no_longer_than_its_deadline() {
+fn a_request_waits_no_longer_than_the_queue_timeout() {
     simulated(|| async {
-        let spool = Spool::builder(work).object_count(1).responsiveness(None);
-        let spool = spool.deadline(seconds(1.5)).spawn().unwrap();
+        let spool = Spool::builder(work).workers(1).responsiveness(None);
+        let spool = spool.queue_timeout(seconds(1.5)).spawn().unwrap();
         let begun = Instant::now();
         let slow = post(&spool, Job::Take(seconds(2.0)));
         sleep(seconds(1.0)).await;
@@ -145,8 +145,8 @@ fn a_request_waits_no_longer_than_its_deadline() {
 #[test]
 fn requests_that_have_expired_make_room_in_the_queue() {
     simulated(|| async {
-        let spool = Spool::builder(work).object_count(1).size_of_queue(1);
-        let spool = spool.deadline(seconds(1.0)).spawn().unwrap();
+        let spool = Spool::builder(work).workers(1).capacity(1);
+        let spool = spool.queue_timeout(seconds(1.0)).spawn().unwrap();
         let held = hold(&spool).await;
         for _ in 0..5 {
             let waits = post(&spool, Job::Say);
@@ -163,7 +163,7 @@ fn requests_that_have_expired_make_room_in_the_queue() {
 #[test]
 fn a_request_without_an_asker_is_dropped_unhandled() {
     everywhere(|| async {
-        let spool = Spool::builder(work).object_count(1).size_of_queue(2);
+        let spool = Spool::builder(work).workers(1).capacity(2);
         let spool = spool.spawn().unwrap();
         let held = hold(&spool).await;
         let kept = Replies::default();
@@ -206,7 +206,7 @@ fn an_open_request_without_an_asker_is_not_wanted() {
 #[test]
 fn the_counters_add_up_to_the_requests() {
     simulated(|| async {
-        let spool = Spool::builder(work).object_count(2).size_of_queue(3);
+        let spool = Spool::builder(work).workers(2).capacity(3);
         let spool = spool.responsiveness(seconds(0.5)).spawn().unwrap();
         let jobs = [
             Job::Say,

@@ -64,7 +64,7 @@ fn a_reply_that_was_passed_on_and_dropped_frees_its_worker() {
 fn a_reply_outlives_its_worker() {
     simulated(|| async {
         let made = Made::default();
-        let spool = Spool::builder(noting(&made)).object_count(1).retries(2);
+        let spool = Spool::builder(noting(&made)).workers(1).retries(2);
         let spool = spool.responsiveness(None).spawn().unwrap();
         let kept = Replies::default();
         let answer = post(&spool, Job::Forward(kept.clone()));
@@ -87,7 +87,7 @@ fn a_reply_outlives_its_worker() {
 #[test]
 fn a_stop_aborts_requests_whose_workers_have_ended() {
     everywhere(|| async {
-        let spool = Spool::builder(work).object_count(1).responsiveness(None);
+        let spool = Spool::builder(work).workers(1).responsiveness(None);
         let spool = spool.spawn().unwrap();
         let kept = Replies::default();
         let answer = post(&spool, Job::Forward(kept.clone()));
@@ -106,7 +106,7 @@ fn a_key_waits_for_a_reply_that_outlives_its_worker() {
     simulated(|| async {
         let made = Made::default();
         let spool = Spool::builder(noting(&made))
-            .object_count(1)
+            .workers(1)
             .affinity(|_: &Job| 1);
         let spool = spool.responsiveness(None).spawn().unwrap();
         let kept = Replies::default();
@@ -187,8 +187,10 @@ fn the_address_of_a_spool_has_the_outcomes_of_the_spool() {
     simulated(|| async {
         let mut outcomes = Vec::new();
         for is_address in [true, false] {
-            let spool = Spool::builder(work).object_count(1).size_of_queue(1);
-            let spool = spool.responsiveness(seconds(1.0)).deadline(seconds(3.0));
+            let spool = Spool::builder(work).workers(1).capacity(1);
+            let spool = spool
+                .responsiveness(seconds(1.0))
+                .queue_timeout(seconds(3.0));
             let spool = spool.stand_down(seconds(2.0)).spawn().unwrap();
             let address = spool.address();
             let ask = |job: Job| match is_address {
@@ -362,9 +364,7 @@ fn a_spool_answers_on_a_runtime_that_detects_deadlocks() {
                 .policy(Simulated::new(seed))
                 .detect_deadlocks(true);
             runtime.on_fault(|_| {}).build().unwrap().block_on(async {
-                let spool = Spool::builder(work)
-                    .object_count(1)
-                    .responsiveness(seconds(0.5));
+                let spool = Spool::builder(work).workers(1).responsiveness(seconds(0.5));
                 let spool = spool.busy_pass_rate(1).spawn().unwrap();
                 let slow = spool.request(Job::Take(seconds(2.0)));
                 let waits = spool.request(Job::Say);
@@ -384,7 +384,7 @@ fn a_spool_answers_on_a_runtime_that_detects_deadlocks() {
                     })
                     .spawn()
                 });
-                let circle = circle.object_count(1).responsiveness(seconds(0.5));
+                let circle = circle.workers(1).responsiveness(seconds(0.5));
                 let circle = circle.spawn().unwrap();
                 *own.lock().unwrap() = Some(circle.address());
                 is_refused(circle.ask(Job::Say).await, RefusalKind::TimedOut);
@@ -443,7 +443,7 @@ fn a_reply_is_not_lost_when_its_worker_ends_before_it_is_told() {
         on_two_workers(async {
             for _ in 0..300 {
                 let made = Made::default();
-                let spool = Spool::builder(noting(&made)).object_count(2);
+                let spool = Spool::builder(noting(&made)).workers(2);
                 let spool = spool.spawn().unwrap();
                 let stopped = made.take().swap_remove(0).1;
                 let stops = spawn!(|_: Context<()>| async move { stopped.stop() });

@@ -12,11 +12,7 @@ fn a_worker_that_answers_and_ends_leaves_the_next_request_to_others() {
             reply.send(1);
         };
         let spool = Spool::builder(move |_| actor(once).spawn());
-        let spool = spool
-            .object_count(2)
-            .stand_down(seconds(2.0))
-            .spawn()
-            .unwrap();
+        let spool = spool.workers(2).stand_down(seconds(2.0)).spawn().unwrap();
         let mut answers: Vec<_> = (0..6).map(|_| post(&spool, Job::Say)).collect();
         // Each of the two workers has one answer.
         let rest = answers.split_off(2);
@@ -38,11 +34,7 @@ fn a_worker_that_answers_and_ends_leaves_the_next_request_to_others() {
 #[test]
 fn requests_without_askers_make_room_wherever_they_wait() {
     everywhere(|| async {
-        let spool = Spool::builder(work)
-            .object_count(1)
-            .size_of_queue(3)
-            .spawn()
-            .unwrap();
+        let spool = Spool::builder(work).workers(1).capacity(3).spawn().unwrap();
         let held = hold(&spool).await;
         let wanted = post(&spool, Job::Say);
         let unwanted: [Answer<usize>; 2] = [post(&spool, Job::Say), post(&spool, Job::Say)];

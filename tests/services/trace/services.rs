@@ -80,7 +80,7 @@ fn a_machine_shows_its_states_and_what_it_ignores() {
 fn a_message_that_a_machine_cannot_save_is_dropped_and_refused() {
     let lines = lines_of(async {
         let door = machine(Door, State::Shut)
-            .saved(0)
+            .saved_capacity(0)
             .name("door")
             .label(name)
             .spawn();
@@ -182,9 +182,7 @@ async fn worker(mut cx: Context<(u32, Reply<u32>)>) {
 #[test]
 fn a_spool_without_a_name_is_called_as_in_layer_cake() {
     let lines = lines_of(async {
-        let spool = Spool::builder(|_| spawn!(worker(_)))
-            .object_count(1)
-            .spawn();
+        let spool = Spool::builder(|_| spawn!(worker(_))).workers(1).spawn();
         drop(spool.unwrap());
     });
     assert!(!about(&lines, "ObjectSpool").is_empty(), "{lines:?}");
@@ -202,7 +200,7 @@ async fn square(mut cx: Context<(Xy, Reply<u32>)>) {
 fn a_spool_shows_its_state_and_the_requests_that_it_receives() {
     let lines = lines_of(async {
         let spool = Spool::builder(|_| spawn!(square(_), name = "worker", label = |_| "Xy"));
-        let spool = spool.object_count(1).spawn().unwrap();
+        let spool = spool.workers(1).spawn().unwrap();
         let address = spool.address();
         let client = spawn!(
             async move |_cx: Context<()>| {
@@ -236,7 +234,7 @@ fn a_spool_shows_its_state_and_the_requests_that_it_receives() {
 #[test]
 fn a_spool_that_is_a_worker_receives_what_the_outer_one_forwards() {
     let lines = lines_of(async {
-        let inner = Spool::builder(|_| spawn!(square(_))).object_count(1);
+        let inner = Spool::builder(|_| spawn!(square(_))).workers(1);
         let inner = inner.name("inner").spawn().unwrap();
         let outer = Spool::external().name("outer").spawn().unwrap();
         outer.join_worker(inner.address());
@@ -262,7 +260,7 @@ fn a_spool_forwards_requests_to_its_workers_in_turn() {
                 label = |_| "Xy"
             )
         });
-        let spool = spool.object_count(2).name("spool").spawn().unwrap();
+        let spool = spool.workers(2).name("spool").spawn().unwrap();
         let client = spawn!(
             async move |_cx: Context<()>| {
                 for number in 0..3 {

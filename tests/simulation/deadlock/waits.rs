@@ -263,7 +263,7 @@ fn dormant_actors_without_a_handle_are_listed_once_at_quiescence() {
     on_each(|runtime, warnings| {
         let line = line!() + 1;
         let keeps = spawn!(idle(_), name = "keeps", on = runtime);
-        if runtime.stats().actors[0].place.is_none() {
+        if runtime.stats().actors[0].spawned_at.is_none() {
             // A simulation in a release build.
             return runtime.run_until_quiescent();
         }

@@ -156,7 +156,7 @@ fn all_timers_follow_virtual_time() {
             let asked = silent.ask(|reply| reply).timeout(HOUR).await;
             assert_eq!(asked, Err(AskError::TimedOut));
             silent.join().await.unwrap();
-            let mut ticks = interval(HOUR).missed(MissedTicks::Burst);
+            let mut ticks = interval(HOUR).with_missed_ticks(MissedTicks::Burst);
             for _ in 0..3 {
                 ticks.next().await.unwrap();
             }

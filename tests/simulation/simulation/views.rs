@@ -456,7 +456,7 @@ fn spool(one: Address<u32>) -> Spool<(), ()> {
         }
     }
     let worker = move |_| spawn!(answers(_, one.clone()));
-    Spool::builder(worker).object_count(1).spawn().unwrap()
+    Spool::builder(worker).workers(1).spawn().unwrap()
 }
 
 fn spools() -> Vec<View> {

@@ -113,7 +113,7 @@ impl Machine for Planned {
 async fn run(plans: &[Plan], limit: usize, mut random: Rng) -> Outcome {
     let (handled, left) = (Log::default(), Log::default());
     let lost = left.clone();
-    let builder = machine(Planned(handled.clone()), ()).saved(limit);
+    let builder = machine(Planned(handled.clone()), ()).saved_capacity(limit);
     let builder = builder.on_undelivered(move |(plan, _): (Plan, _)| lost.add(plan.id));
     let planned = match random.bool() {
         true => builder.capacity(100).spawn(),

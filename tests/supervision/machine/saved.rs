@@ -171,7 +171,7 @@ fn saved_messages_come_before_those_of_sources(home: &Home) {
 
 fn one_too_many_saved_messages_is_refused(home: &Home) {
     let log = Log::default();
-    let gate = home.spawn(closed(&log).saved(2));
+    let gate = home.spawn(closed(&log).saved_capacity(2));
     home.block_on(async {
         gate.tell(Message::Pass(1)).unwrap();
         let second = gate.request(|reply| Message::Request(2, reply));
@@ -198,7 +198,7 @@ fn one_too_many_saved_messages_is_refused(home: &Home) {
 
 fn a_machine_that_may_save_nothing_refuses_each(home: &Home) {
     let log = Log::default();
-    let gate = home.spawn(closed(&log).saved(0));
+    let gate = home.spawn(closed(&log).saved_capacity(0));
     home.block_on(async {
         let early = gate.ask(|reply| Message::Request(1, reply)).await;
         assert!(matches!(early, Err(AskError::Refused(_))), "{early:?}");
@@ -209,7 +209,7 @@ fn a_machine_that_may_save_nothing_refuses_each(home: &Home) {
 
 fn a_saved_message_always_has_room_to_be_saved_again(home: &Home) {
     let log = Log::default();
-    let counter = home.spawn(machine(Counter(log.clone()), 0).saved(3));
+    let counter = home.spawn(machine(Counter(log.clone()), 0).saved_capacity(3));
     home.block_on(async {
         for number in [2, 2, 2, 0, 2, 0] {
             counter.tell(number).unwrap();

@@ -69,7 +69,7 @@ fn growing() -> greenroom::time::RetryIntervalsBuilder {
 fn delays_in_a_row_are_those_of_the_intervals() {
     keep_bombs_quiet();
     sim::explore(SEEDS, || async {
-        let rules = ever().after(growing().build().unwrap());
+        let rules = ever().delays(growing().build().unwrap());
         let (mortal, delays) = mortal(&[Duration::ZERO; 5], rules);
         mortal.join().await.unwrap();
         assert_delays(&delays, &[1, 2, 5, 5, 5]);
@@ -91,7 +91,7 @@ fn an_incarnation_that_lived_for_the_window_ends_the_row() {
     keep_bombs_quiet();
     sim::explore(SEEDS, || async {
         let rules = Restarts::on_fault().intensity(9, secs(60));
-        let rules = rules.after(growing().build().unwrap());
+        let rules = rules.delays(growing().build().unwrap());
         let lives = [0, 0, 0, 61, 59, 0, 61, 61].map(secs);
         let (mortal, delays) = mortal(&lives, rules);
         mortal.join().await.unwrap();
@@ -114,7 +114,7 @@ fn an_incarnation_that_blocked_its_own_thread_for_the_window_ends_the_row() {
             }
         });
         let rules = Restarts::on_fault().intensity(9, secs(60));
-        let rules = rules.after(growing().build().unwrap());
+        let rules = rules.delays(growing().build().unwrap());
         let blocks = blocks.restart(rules).on(Detached).spawn();
         blocks.join().await.unwrap();
         let begun = log.take();
@@ -130,7 +130,7 @@ fn an_incarnation_that_blocked_its_own_thread_for_the_window_ends_the_row() {
 fn after_the_last_delay_the_actor_ends_with_its_last_result() {
     keep_bombs_quiet();
     sim::explore(SEEDS, || async {
-        let rules = ever().after(growing().step_limit(2).build().unwrap());
+        let rules = ever().delays(growing().step_limit(2).build().unwrap());
         let (mortal, delays) = mortal(&[Duration::ZERO; 9], rules);
         assert_eq!(text_of(mortal.join().await), "bomb 2");
         assert_delays(&delays, &[1, 2]);
@@ -170,7 +170,7 @@ fn the_shortest_and_the_longest_stand_down_are_possible() {
 fn the_last_of_after_and_stand_down_holds() {
     keep_bombs_quiet();
     sim::explore(SEEDS, || async {
-        let rules = ever().stand_down(HOUR).after(growing().build().unwrap());
+        let rules = ever().stand_down(HOUR).delays(growing().build().unwrap());
         let (mortal, delays) = mortal(&[SEC; 2], rules);
         mortal.join().await.unwrap();
         assert_delays(&delays, &[1, 2]);
@@ -240,7 +240,9 @@ fn a_question_during_a_delay_is_no_deadlock() {
         runtime.build().unwrap().block_on(async {
             let (obeys, _) = obedient();
             let delays = RetryIntervals::builder().regular_step(Duration::from_millis(5));
-            let obeys = obeys.restart(ever().after(delays.build().unwrap())).spawn();
+            let obeys = obeys
+                .restart(ever().delays(delays.build().unwrap()))
+                .spawn();
             for number in 1..=5 {
                 lost(obeys.ask(|reply| Order::Lose("bomb", reply)).await);
                 assert_eq!(obeys.ask(Order::Number).await, Ok(number));
@@ -258,7 +260,7 @@ fn messages_gather_during_a_delay(home: &Home) {
                 obeys = obeys.capacity(capacity);
             }
             let delays = RetryIntervals::builder().regular_step(Duration::from_millis(2));
-            let obeys = home.spawn(obeys.restart(ever().after(delays.build().unwrap())));
+            let obeys = home.spawn(obeys.restart(ever().delays(delays.build().unwrap())));
             for round in 0..5 {
                 let lose = obeys.ask(|reply| Order::Lose("bomb", reply));
                 lost(lose.await);

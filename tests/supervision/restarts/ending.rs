@@ -97,7 +97,7 @@ fn a_stop_ends_a_delay_at_once_if_nothing_is_left(home: &Home) {
             if let Some(capacity) = capacity {
                 obeys = obeys.capacity(capacity);
             }
-            let obeys = home.spawn(obeys.restart(ever().after(never())));
+            let obeys = home.spawn(obeys.restart(ever().delays(never())));
             fail(home, &obeys).await;
             obeys.stop();
             obeys.closed().await;
@@ -135,7 +135,7 @@ fn a_delay_ends_when_the_last_place_of_a_stopped_actor_is_given_up(home: &Home) 
             if let Some(capacity) = capacity {
                 obeys = obeys.capacity(capacity);
             }
-            let obeys = home.spawn(obeys.restart(ever().after(never())));
+            let obeys = home.spawn(obeys.restart(ever().delays(never())));
             let place = obeys.reserve().await.unwrap();
             fail(home, &obeys).await;
             obeys.stop();
@@ -152,7 +152,7 @@ fn an_actor_without_addresses_that_is_stopped_in_a_delay_ends_at_once(home: &Hom
     keep_bombs_quiet();
     home.block_on(async {
         let (obeys, _) = obedient();
-        let obeys = home.spawn(obeys.restart(ever().after(never())));
+        let obeys = home.spawn(obeys.restart(ever().delays(never())));
         fail(home, &obeys).await;
         let weak = obeys.downgrade();
         let mut join = obeys.join();
@@ -193,7 +193,7 @@ fn a_kill_during_a_delay_is_final(home: &Home) {
             let (obeys, log) = obedient();
             let undelivered = log.clone();
             let obeys = obeys.on_undelivered(move |_| undelivered.add(100));
-            let obeys = home.spawn(obeys.restart(ever().after(never())));
+            let obeys = home.spawn(obeys.restart(ever().delays(never())));
             fail(home, &obeys).await;
             for number in 0..left {
                 obeys.tell(Order::Log(number)).unwrap();
@@ -288,7 +288,7 @@ fn a_kill_drops_a_context_in_its_own_mailbox(home: &Home) {
 fn a_shutdown_ends_a_delay_at_once_if_nothing_is_left(home: &Home) {
     keep_bombs_quiet();
     let (obeys, _) = obedient();
-    let obeys = home.spawn(obeys.restart(ever().after(never())));
+    let obeys = home.spawn(obeys.restart(ever().delays(never())));
     home.block_on(fail(home, &obeys));
     let report = drive(home.runtime.shutdown());
     assert_eq!((report.ended, report.cancelled), (1, 0));
@@ -298,7 +298,7 @@ fn a_shutdown_ends_a_delay_at_once_if_nothing_is_left(home: &Home) {
 fn a_shutdown_ends_the_delay_of_an_actor_without_addresses(home: &Home) {
     keep_bombs_quiet();
     let (obeys, _) = obedient();
-    let obeys = home.spawn(obeys.restart(ever().after(never())));
+    let obeys = home.spawn(obeys.restart(ever().delays(never())));
     home.block_on(fail(home, &obeys));
     let mut join = obeys.join();
     // The actor may notice that it has no address.

@@ -95,7 +95,7 @@ fn an_asker_is_told_of_the_panic_even_before_the_back_off(home: &Home) {
     keep_bombs_quiet();
     home.block_on(async {
         let (obeys, _) = obedient();
-        let obeys = home.spawn(obeys.restart(ever().after(never())));
+        let obeys = home.spawn(obeys.restart(ever().delays(never())));
         let answer = obeys.ask(|reply| Order::Lose("bomb 7", reply)).await;
         let why = AskCause::Panicked("bomb 7".into());
         assert_eq!(lost(answer), (Some(obeys.id()), why));
@@ -108,7 +108,7 @@ fn replies_that_an_incarnation_has_kept_are_lost_with_it(home: &Home) {
     keep_bombs_quiet();
     home.block_on(async {
         let (obeys, _) = obedient();
-        let obeys = home.spawn(obeys.restart(ever().after(never())));
+        let obeys = home.spawn(obeys.restart(ever().delays(never())));
         let asks = (0..3).map(|_| obeys.request(Order::Keep));
         let asks = join_all(asks.map(std::future::IntoFuture::into_future));
         let panics = async { obeys.send(Order::Panic("bomb of the keeper")).await };
@@ -290,7 +290,7 @@ fn questions_that_are_left_at_the_end_have_the_last_panic_as_cause(home: &Home) 
 fn a_question_that_a_returned_incarnation_held_is_lost_at_once(home: &Home) {
     home.block_on(async {
         let returns = |mut cx: Context<Reply<()>>| async move { cx.recv().await };
-        let returns = actor(returns).restart(Restarts::always().after(never()));
+        let returns = actor(returns).restart(Restarts::always().delays(never()));
         let returns = home.spawn(returns);
         // The result with the reply is kept until the next incarnation begins.
         let address = returns.address();
@@ -302,7 +302,7 @@ fn a_question_that_a_returned_incarnation_held_is_lost_at_once(home: &Home) {
         assert_eq!(asked.await, Ok(()));
 
         let drops = |mut cx: Context<Reply<()>>| async move { drop(cx.recv().await) };
-        let drops = home.spawn(actor(drops).restart(Restarts::always().after(never())));
+        let drops = home.spawn(actor(drops).restart(Restarts::always().delays(never())));
         let answer = drops.ask(|reply| reply).await;
         assert_eq!(lost(answer).1, AskCause::ReplyDropped);
         drops.kill();

@@ -270,7 +270,7 @@ impl Rules {
                 if let Some(limit) = rules.limit {
                     delays = delays.step_limit(limit);
                 }
-                restarts = restarts.after(delays.build().unwrap());
+                restarts = restarts.delays(delays.build().unwrap());
             }
             _ => {}
         }

@@ -146,7 +146,7 @@ fn a_pinned_thread_stays_for_an_actor_in_its_delay() {
         let pinned = runtime.spawn_pinned("pinned").unwrap();
         let (obeys, log) = obedient();
         let delays = RetryIntervals::builder().regular_step(Duration::from_millis(5));
-        let rules = ever().after(delays.build().unwrap());
+        let rules = ever().delays(delays.build().unwrap());
         let obeys = obeys.restart(rules).on(&pinned).spawn();
         lost(drive(obeys.ask(|reply| Order::Lose("bomb", reply))));
         drop(pinned);
@@ -185,7 +185,7 @@ fn a_split_actor_is_restarted_on_any_executor() {
         let (obeys, log) = obedient();
         // Outside of any runtime the delays have a clock, too.
         let delays = RetryIntervals::builder().regular_step(Duration::from_millis(2));
-        let rules = ever().after(delays.build().unwrap());
+        let rules = ever().delays(delays.build().unwrap());
         let (address, future) = obeys.name("split").restart(rules).split();
         let asks = async move {
             for number in 0..5 {
@@ -206,7 +206,7 @@ fn a_split_actor_whose_future_is_dropped_in_a_delay_is_dropped() {
     keep_bombs_quiet();
     within(WATCH, || {
         let (obeys, _) = obedient();
-        let rules = ever().after(super::never());
+        let rules = ever().delays(super::never());
         let (address, future) = obeys.restart(rules).split();
         let (counting, waker) = CountingWaker::new();
         let mut future = Box::pin(future);

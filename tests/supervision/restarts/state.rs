@@ -106,7 +106,7 @@ fn the_state_is_dropped_before_the_delay(home: &Home) {
             greenroom::yield_now().await;
             panic!("bomb");
         });
-        let panics = home.spawn(panics.restart(Restarts::<()>::on_fault().after(never())));
+        let panics = home.spawn(panics.restart(Restarts::<()>::on_fault().delays(never())));
         dropped.wait().await;
         panics.kill();
         panics.closed().await;

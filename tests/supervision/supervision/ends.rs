@@ -72,7 +72,7 @@ fn a_stop_ends_the_back_off_of_a_round_and_begins_it_in_order() {
             let log = Log::default();
             let tree = patient(strategy).spawn().unwrap();
             let delays = RetryIntervals::builder().regular_step(LONG).build();
-            let later = Restarts::on_fault().after(delays.unwrap());
+            let later = Restarts::on_fault().delays(delays.unwrap());
             let own = log.clone();
             let a = actor(move |cx| child(cx, "a", own)).restart(later);
             let a = tree.start(a).unwrap();
@@ -248,7 +248,7 @@ fn a_child_that_backs_off_begins_before_others_are_stopped() {
         let log = Log::default();
         let tree = patient(Strategy::OneForOne).spawn().unwrap();
         let delays = RetryIntervals::builder().regular_step(LONG).build();
-        let later = Restarts::on_fault().after(delays.unwrap());
+        let later = Restarts::on_fault().delays(delays.unwrap());
         let own = log.clone();
         let a = actor(move |cx| child(cx, "a", own)).restart(later);
         let a = tree.start(a).unwrap();

@@ -99,7 +99,7 @@ impl Draws {
             0 => restarts.stand_down(Duration::from_millis(1 + self.below(500) as u64)),
             1 => {
                 let delays = RetryIntervals::builder().regular_step(self.millis(100));
-                restarts.after(delays.build().unwrap())
+                restarts.delays(delays.build().unwrap())
             }
             _ => restarts,
         })

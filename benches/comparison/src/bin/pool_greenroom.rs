@@ -73,8 +73,8 @@ fn main() {
         let gate = Gate::default();
         let workers = gate.clone();
         let pool = Spool::builder(move |_| spawn!(worker(_, workers.clone())))
-            .object_count(WORKERS)
-            .size_of_queue(QUEUE)
+            .workers(WORKERS)
+            .capacity(QUEUE)
             .spawn()
             .unwrap();
         let cache = spawn!(cache(_, pool));

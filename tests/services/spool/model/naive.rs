@@ -20,9 +20,8 @@ struct Options {
     /// A little more than whole seconds, so that no average equals it.
     responsiveness: Option<Duration>,
     pass_rate: u32,
-    deadline: Option<Time>,
+    queue_timeout: Option<Time>,
     overflow: Overflow,
-    is_compat: bool,
     /// When each request arrives, and how long it takes.
     requests: Vec<(Time, Time)>,
 }
@@ -57,9 +56,8 @@ impl Options {
                 Duration::from_secs(1 + draws.below(3) as u64) + Duration::from_micros(320)
             }),
             pass_rate: 1 + draws.below(4) as u32,
-            deadline: draws.one_in(3).then(|| 1000 * (1 + draws.below(4) as Time)),
+            queue_timeout: draws.one_in(3).then(|| 1000 * (1 + draws.below(4) as Time)),
             overflow: [Overflow::Newest, Overflow::Oldest][draws.below(2)],
-            is_compat: draws.one_in(3),
             requests,
         }
     }
@@ -106,7 +104,7 @@ impl Naive<'_> {
     fn advance(&mut self, until: Time) {
         while let Some(next) = self.next_event().filter(|next| *next < until) {
             self.now = next;
-            let limit = self.options.deadline.unwrap_or(Time::MAX / 2);
+            let limit = self.options.queue_timeout.unwrap_or(Time::MAX / 2);
             let arrived = |request: usize| self.options.requests[request].0;
             if let Some(at) = self
                 .waiting
@@ -130,11 +128,7 @@ impl Naive<'_> {
             self.idle.push(worker);
             while !self.idle.is_empty() && !self.waiting.is_empty() {
                 let request = self.waiting.remove(0);
-                if self.options.is_compat && self.is_refused_for_load() {
-                    self.outcomes[request] = Some(Outcome::Busy);
-                } else {
-                    self.give(request);
-                }
+                self.give(request);
             }
         }
         self.now = until;
@@ -151,7 +145,7 @@ impl Naive<'_> {
         let expires = self
             .waiting
             .iter()
-            .filter_map(|it| Some(self.options.requests[*it].0 + self.options.deadline?));
+            .filter_map(|it| Some(self.options.requests[*it].0 + self.options.queue_timeout?));
         open.chain(expires).min()
     }
 
@@ -171,7 +165,7 @@ impl Naive<'_> {
 
     fn arrive(&mut self, request: usize) {
         let has_worker = !self.idle.is_empty();
-        if (has_worker || !self.options.is_compat) && self.is_refused_for_load() {
+        if self.is_refused_for_load() {
             self.outcomes[request] = Some(Outcome::Busy);
         } else if has_worker {
             self.give(request);
@@ -205,15 +199,15 @@ impl Naive<'_> {
 
 /// What a spool really does.
 async fn really(options: &Options) -> Vec<Outcome> {
-    let spool = Spool::builder(work).object_count(options.objects);
+    let spool = Spool::builder(work).workers(options.objects);
     let spool = spool
-        .size_of_queue(options.size)
+        .capacity(options.size)
         .responsiveness(options.responsiveness);
     let spool = spool
         .busy_pass_rate(options.pass_rate)
         .overflow(options.overflow);
-    let spool = spool.deadline(options.deadline.map(Duration::from_millis));
-    let spool = spool.compat(options.is_compat).spawn().unwrap();
+    let spool = spool.queue_timeout(options.queue_timeout.map(Duration::from_millis));
+    let spool = spool.spawn().unwrap();
     let begun = greenroom::time::Instant::now();
     let mut answers = Vec::new();
     for (arrives, takes) in &options.requests {

@@ -53,11 +53,10 @@ struct Options {
     capacity: Option<usize>,
     size: Option<usize>,
     responsiveness: Option<Duration>,
-    deadline: Option<Duration>,
+    queue_timeout: Option<Duration>,
     overflow: Overflow,
     retries: u32,
     has_affinity: bool,
-    is_compat: bool,
     /// Whether the number of workers changes.
     changes: bool,
     hangs: bool,
@@ -72,11 +71,10 @@ impl Options {
             capacity: draws.one_in(3).then(|| 1 + draws.below(2)),
             size: draws.one_in(2).then(|| 1 + draws.below(4)),
             responsiveness: (!draws.one_in(3)).then(|| seconds(0.5) + draws.millis(1500)),
-            deadline: draws.one_in(3).then(|| seconds(0.1) + draws.millis(5000)),
+            queue_timeout: draws.one_in(3).then(|| seconds(0.1) + draws.millis(5000)),
             overflow: [Overflow::Newest, Overflow::Oldest][draws.below(2)],
             retries: [0, 0, 1, 3][draws.below(4)],
             has_affinity: draws.one_in(2),
-            is_compat: draws.one_in(5),
             changes: is_external || draws.one_in(2),
             hangs: draws.one_in(3),
         }
@@ -88,15 +86,12 @@ impl Options {
             true => Spool::external(),
             false => Spool::builder(move |number| own.worker(number, &book)),
         };
-        let builder = builder.object_count(self.objects).size_of_queue(self.size);
+        let builder = builder.workers(self.objects).capacity(self.size);
         let builder = builder
             .responsiveness(self.responsiveness)
-            .deadline(self.deadline);
+            .queue_timeout(self.queue_timeout);
         let builder = builder.overflow(self.overflow).retries(self.retries);
-        let builder = builder
-            .busy_pass_rate(3)
-            .stand_down(seconds(2.0))
-            .compat(self.is_compat);
+        let builder = builder.busy_pass_rate(3).stand_down(seconds(2.0));
         match self.has_affinity {
             true => builder.affinity(|question: &Question| question.key),
             false => builder,
@@ -369,7 +364,7 @@ fn judge(pages: &Pages, options: &Options, status: SpoolStatus) {
                     assert!(tries || begun(*number).count() == 0, "{refused}");
                 }
                 RefusalKind::TimedOut => {
-                    assert!(options.responsiveness.is_some() || options.deadline.is_some());
+                    assert!(options.responsiveness.is_some() || options.queue_timeout.is_some());
                 }
                 RefusalKind::Unavailable => assert!(options.is_external),
                 RefusalKind::Aborted => assert!(pages.is_stopped || pages.has_left),

@@ -68,7 +68,7 @@ fn a_panic_in_the_drop_of_a_rule_is_contained(home: &Home) {
                 }
                 cx.recv().await;
             });
-            let ends = home.spawn(ends.restart(Restarts::when(rule).after(never())));
+            let ends = home.spawn(ends.restart(Restarts::when(rule).delays(never())));
             match ending {
                 "kill" => ends.kill(),
                 _ => drop(ends.tell(())),

@@ -30,7 +30,7 @@ async fn patient(mut cx: Context<Job>, permits: Arc<Semaphore>) {
 }
 
 fn spool(work: Duration) -> Spool<u64, u64> {
-    let spool = Spool::builder(move |_| spawn!(worker(_, work))).object_count(POOLED);
+    let spool = Spool::builder(move |_| spawn!(worker(_, work))).workers(POOLED);
     spool.spawn().expect("a runtime is current")
 }
 
@@ -76,8 +76,8 @@ pub async fn refusing() -> Vec<Figure> {
     let permits = Arc::new(Semaphore::new(0));
     let workers = permits.clone();
     let spool = Spool::builder(move |_| spawn!(patient(_, workers.clone())))
-        .object_count(POOLED)
-        .size_of_queue(POOL_ROOM)
+        .workers(POOLED)
+        .capacity(POOL_ROOM)
         .spawn()
         .expect("a runtime is current");
     bursts(&permits, spool).await

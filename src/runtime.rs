@@ -3,8 +3,6 @@
 //! A runtime owns a scheduler, whose workers run its tasks. It knows its pinned threads and its
 //! simulation only through small traits, and does not know actors at all.
 
-mod actor_status;
-mod around;
 mod block_on;
 mod blocking;
 mod blocking_pool;
@@ -12,12 +10,9 @@ mod builder;
 pub(crate) mod context;
 pub(crate) mod deadlock;
 mod declared;
-mod driven_worker;
 mod driver;
-mod employer;
 mod engine;
 mod executor;
-mod futures;
 mod handle;
 mod host;
 mod inner;
@@ -26,29 +21,21 @@ mod live_cells;
 mod long_turns;
 #[cfg(all(test, greenroom_loom))]
 pub(crate) mod loom;
-mod nested;
 mod observed;
 mod observer;
 mod options;
 mod places;
-mod posts;
 mod quiescence;
-mod run;
 mod shutdown;
-mod shutdown_report;
 mod shutdown_state;
 mod stats;
 #[cfg(test)]
 mod tests;
 mod thread_set;
-mod tracing;
-mod waiting;
 mod warning;
-mod warning_receiver;
 mod worker_thread;
 
-pub use actor_status::ActorStatus;
-pub(crate) use around::Starting;
+pub(crate) use block_on::may_wait;
 pub use blocking::unblock;
 pub(crate) use blocking::{
     borrow_thread, bring_thread, forget_borrower, is_lent, max_blocking_workers, register_borrower,
@@ -57,18 +44,18 @@ pub(crate) use blocking_pool::Borrower;
 pub use builder::Builder;
 pub use driver::Driver;
 pub(crate) use engine::{BlockingCall, Deferred, Done, Engine, RunsOn, WaitSource};
-pub use handle::Runtime;
+pub use handle::{Runtime, run, spawn, yield_now};
 pub(crate) use host::{HostContext, HostPhase, HostThread, key_of};
 pub(crate) use inner::Inner;
 pub(crate) use listing::{list_ask, list_join, list_wait, unlist_join};
+pub use live_cells::ActorStatus;
 pub(crate) use live_cells::LiveCells;
-pub(crate) use nested::may_wait;
+pub(crate) use observed::trace_answer;
+pub use observed::{is_noted, write_note};
 pub use observer::Observer;
 pub(crate) use options::print_fault;
 pub use quiescence::KeepAlive;
-pub use run::{run, spawn, yield_now};
-pub use shutdown_report::ShutdownReport;
+pub use shutdown_state::ShutdownReport;
 pub use stats::Stats;
-pub(crate) use tracing::trace_answer;
-pub use tracing::{is_noted, write_note};
+pub(crate) use thread_set::Starting;
 pub use warning::{Continues, LongTurn, Warning, WorkerPanic};

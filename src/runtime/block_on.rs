@@ -1,22 +1,42 @@
 //! `block_on`: a thread that waits for a future while the workers run all other tasks.
+//!
+//! The future counts as activity while it is ready or polled. On a thread that runs tasks, a worker
+//! gives its place away before it waits.
+//!
+//! # Invariants
+//! - PLACE-1: a place (the queues and the parker of one index) has one thread at a time. A thread
+//!   that gives its place away touches nothing of it from the moment when another thread may have
+//!   it. Whatever the former worker wakes from then on is pushed from outside, as by any other
+//!   thread.
+//! - PLACE-2: exactly one thread takes a place that is given away, also during a shutdown.
+//! - WAIT-1: a wait may take an unpark token that was left for a surrounding wait, or for the loop
+//!   of its thread. Therefore these check what they wait for before they park, or find the token
+//!   that each wait leaves when it is over.
+//! - WAIT-2: an idle wait is counted before it is woken. It may be over at once; if it were counted
+//!   later, it would be released before it is counted, and no thread would check for quiescence.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake, Waker};
 
+use super::blocking;
 use super::context::{self, Role, ThreadContext};
 use super::engine::BlockingCall;
 use super::handle::Runtime;
 use super::host::HostContext;
 use super::inner::Inner;
-use super::nested;
-use super::waiting::Waiting;
 use crate::contain::{Panic, Step, attempt_or_clear};
-use crate::instant::RealTime;
+use crate::instant::{Instant, RealTime};
+use crate::park::{self, Parker};
+use crate::scheduler::WorkerLocal;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::mutant;
 use crate::task::loss;
+use crate::timers::Clock;
 
 impl Runtime {
     /// Runs a future to completion on the calling thread, while the workers run all other tasks.
@@ -78,7 +98,7 @@ impl Runtime {
         self.inner.check_process();
         loss::settle_caught();
         // No closure, so that the panic has the caller's location.
-        let clock = match nested::make_way() {
+        let clock = match make_way() {
             Ok(clock) => clock,
             Err(why) => panic!("{why}"),
         };
@@ -162,5 +182,259 @@ impl<F: Future> BlockingCall for WaitingCall<'_, F> {
 
     fn discard(&mut self) {
         self.future.set(None);
+    }
+}
+
+/// Prepares this thread to wait, and returns the timers that only this thread would fire.
+///
+/// # Errors
+/// The reason why this thread must not wait.
+pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
+    let is_displaced = Cell::new(false);
+    let made = context::outward(|contexts| {
+        let contexts = contexts.filter(|context| context.runtime.is_here());
+        let mut judged = contexts.filter_map(|context| match context.role.get() {
+            Role::Worker(local) => Some(make_way_of(context, local).map(|()| None)),
+            Role::Pinned(local) if local.is_detached() => Some(Ok(Some(local.clock()))),
+            Role::Pinned(_) => Some(Err(
+                "`block_on` was called in a task of a pinned thread, whose other tasks can run \
+                 nowhere else: await the future instead"
+                    .into(),
+            )),
+            // A reactor may wait if it is driven by a turn that has given its place away.
+            Role::Reacting if !is_displaced.get() => Some(Err(
+                "`block_on` was called in a waker that a driver called on a worker thread, which \
+                 would wait for itself"
+                    .into(),
+            )),
+            Role::Displaced(_) => {
+                is_displaced.set(true);
+                None
+            }
+            Role::Reacting | Role::Outside | Role::Blocking | Role::Closing => None,
+        });
+        judged.next()
+    });
+    made.unwrap_or(Ok(None))
+}
+
+/// Returns whether this thread may wait: whether it is neither a stage nor a pinned thread with other
+/// tasks, and no driver calls it.
+pub(crate) fn may_wait() -> bool {
+    let must_not = |context: &ThreadContext<'_>| match context.role.get() {
+        Role::Pinned(local) => !local.is_detached(),
+        role => matches!(role, Role::Reacting),
+    };
+    let is_pinned = context::outward(|contexts| {
+        let mut here = contexts.filter(|context| context.runtime.is_here());
+        here.any(must_not)
+    });
+    !is_pinned && context::stage().is_none()
+}
+
+/// Gives a worker's place away, unless no thread needs it.
+fn make_way_of<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {
+    let runtime = context.runtime;
+    if runtime.is_over() || runtime.is_simulated() {
+        // In a shutdown that is over, the place has nothing left to run, and this thread must clear
+        // it. In a simulation this is the only thread.
+        return Ok(());
+    }
+    // If it returns false, the runtime has ended meanwhile: as above.
+    blocking::give_away(context, local).map(drop).map_err(|error| {
+        format!(
+            "`block_on` was called in a task, and no spare thread could be started to replace the \
+             worker: {error}"
+        )
+    })
+}
+
+/// The future is being polled.
+const POLLED: u32 = 0;
+/// The future was woken, and will be polled again.
+const WOKEN: u32 = 1;
+/// The wait is idle, and not counted.
+const IDLE: u32 = 2;
+
+/// The state that the waker of the future and the polling thread share.
+struct SharedWait {
+    runtime: Arc<Inner>,
+    state: AtomicU32,
+    /// The timers that only this thread fires.
+    clock: Option<Arc<dyn Clock>>,
+    parker: Arc<Parker>,
+}
+
+impl SharedWait {
+    /// Returns the clock's parker if it has one, so that a wake-up for a deadline reaches the
+    /// thread.
+    fn parker(&self) -> &Parker {
+        let clock = self.clock.as_ref();
+        clock
+            .and_then(|clock| clock.parker())
+            .unwrap_or(&self.parker)
+    }
+}
+
+/// The polling thread's side of a wait. Until the future completes, it is counted while it is not
+/// idle.
+pub(super) struct Waiting {
+    shared: Arc<SharedWait>,
+    /// The count is that of the task that waits here, which releases it only while the wait is
+    /// idle.
+    lent: bool,
+}
+
+impl Waiting {
+    pub(super) fn new(runtime: &Arc<Inner>, clock: Option<Arc<dyn Clock>>) -> Waiting {
+        let lent = context::lends_its_count(runtime);
+        if !lent {
+            runtime.inc_activity();
+        }
+        let shared = Arc::new(SharedWait {
+            runtime: runtime.clone(),
+            state: AtomicU32::new(POLLED),
+            clock,
+            parker: park::own(),
+        });
+        Waiting { shared, lent }
+    }
+
+    pub(super) fn waker(&self) -> Waker {
+        Waker::from(self.shared.clone())
+    }
+
+    /// Returns the timers that only this thread fires.
+    pub(super) fn clock(&self) -> Option<&Arc<dyn Clock>> {
+        self.shared.clock.as_ref()
+    }
+
+    /// Parks until a wake-up, unless there was one during the poll. Fires the timers that only this
+    /// thread fires.
+    ///
+    /// # Panics
+    /// In a process that was forked during the poll.
+    #[track_caller]
+    pub(super) fn park(&self) {
+        self.shared.runtime.check_process();
+        let SharedWait {
+            runtime,
+            state,
+            clock,
+            ..
+        } = &*self.shared;
+        let parker = self.shared.parker();
+        let timers = clock.as_ref().map(|clock| clock.timers());
+        if let Some(timers) = timers.filter(|timers| !timers.is_empty()) {
+            // An armed deadline counts as activity, so this wait stays counted.
+            if timers.fire(Instant::now()) == 0 {
+                parker.park_eagerly(timers.until_next());
+            }
+            return self.begin_poll();
+        }
+        // AcqRel, and Acquire on failure, pair with the exchange of the waker in `try_wake`.
+        let rests = if mutant("idle_without_exchange") {
+            state.store(IDLE, Ordering::Release);
+            Ok(POLLED)
+        } else {
+            state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire)
+        };
+        if rests.is_ok() {
+            runtime.dec_activity();
+        }
+        while !self.is_woken() {
+            parker.park_eagerly(None);
+            // A token of the thread's own parker may be left over from something else, so the loop
+            // checks. A token of a clock's parker may be for its deadlines, so the future is
+            // polled.
+            if clock.is_some() {
+                break;
+            }
+        }
+        self.begin_poll();
+    }
+
+    /// Returns whether the future is to be polled again.
+    fn is_woken(&self) -> bool {
+        // Acquire pairs with the exchange in `try_wake`.
+        self.shared.state.load(Ordering::Acquire) == WOKEN
+    }
+
+    fn begin_poll(&self) {
+        // AcqRel: as above.
+        if self.shared.state.swap(POLLED, Ordering::AcqRel) == IDLE {
+            // No waker has counted this wait, so it counts itself.
+            self.shared.runtime.inc_activity();
+        }
+    }
+
+    /// Waits on the thread of a stage, whose tasks run meanwhile. A stage counts as activity as
+    /// long as it exists, so this wait stays counted.
+    #[track_caller]
+    pub(super) fn park_on(&self, stage: &dyn HostContext) {
+        self.shared.runtime.check_process();
+        while !self.is_woken() {
+            if stage.run_ready() == 0 && !self.is_woken() {
+                self.shared.parker().park_eagerly(stage.until_next());
+            }
+        }
+        self.begin_poll();
+    }
+}
+
+impl SharedWait {
+    /// Tries to mark the wait as woken. Returns false if its state changed meanwhile and the caller
+    /// must retry.
+    fn try_wake(&self) -> bool {
+        // Relaxed: the exchange decides.
+        let seen = self.state.load(Ordering::Relaxed);
+        let is_late = mutant("counted_after_the_wake_up");
+        if seen == IDLE && !is_late {
+            // (WAIT-2)
+            self.runtime.inc_activity();
+        }
+        // AcqRel: the next poll sees what the waking thread wrote. Relaxed on failure, after which
+        // the caller retries.
+        let woken = self
+            .state
+            .compare_exchange(seen, WOKEN, Ordering::AcqRel, Ordering::Relaxed);
+        match woken {
+            Ok(IDLE) if is_late => self.runtime.inc_activity(),
+            // Another waker has counted it, or the waiting thread itself.
+            Err(_) if seen == IDLE && !is_late => self.runtime.dec_activity(),
+            _ => {}
+        }
+        woken.is_ok()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.shared.runtime.is_here() {
+            return;
+        }
+        // A waker that still exists wakes and counts nothing from now on. Release: as above.
+        self.shared.state.store(WOKEN, Ordering::Release);
+        if self.shared.clock.is_some() && !mutant("a_wait_keeps_the_token") {
+            // (WAIT-1)
+            self.shared.parker().unpark();
+        }
+        if !self.lent {
+            self.shared.runtime.dec_activity();
+        }
+    }
+}
+
+impl Wake for SharedWait {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.runtime.is_here() {
+            return;
+        }
+        while !self.try_wake() {}
+        self.parker().unpark();
     }
 }

@@ -7,12 +7,12 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
-use super::around::Starting;
 use super::blocking_pool::{BlockingLimits, BlockingPool, Borrower, NoThread, Turns};
 use super::context::{self, Role, ThreadContext};
 use super::engine::RunsOn;
 use super::inner::Inner;
 use super::options::print_fault;
+use super::thread_set::Starting;
 use super::thread_set::ThreadSet;
 use super::worker_thread::{hold_place, work};
 use crate::contain::contain;

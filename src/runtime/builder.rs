@@ -1,13 +1,11 @@
 //! The options of a runtime: units, defaults, limits and their reasons.
 
-mod around_threads;
-mod stack_size;
+mod threads;
 mod warnings;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::around::{Around, Starting};
 use super::blocking_pool::BlockingLimits;
 use super::context;
 use super::driver::Driver;
@@ -16,6 +14,7 @@ use super::handle::Runtime;
 use super::inner::Inner;
 use super::observer::Observer;
 use super::options::{OnFault, OnWarning, Options, print_fault};
+use super::thread_set::{Around, Starting};
 use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
 use crate::scheduler::policy::{Policy, Stealing};

@@ -1,8 +1,9 @@
 //! Deadlock detection: the asks and other waits of actors, and those that wait for each other
 //! forever.
+//!
+//! A wait is an edge of a graph, from who waits to the actor that is waited for.
 
 mod asks;
-mod edge;
 mod waits;
 mod walk;
 
@@ -12,7 +13,82 @@ pub(crate) use asks::end;
 pub(super) use asks::end;
 pub(crate) use asks::{Asks, Listing};
 pub(super) use asks::{Listed, deadlocked};
-pub(crate) use edge::{Edge, WaitsFor, Who};
 pub(crate) use waits::{ActorWaits, WaitListing, detect_waits, detects_waits};
 pub(super) use waits::{ListedWait, WaitCycle, cycles};
 pub(crate) use walk::name_all;
+
+use std::fmt;
+
+use crate::task::TaskInfo;
+
+/// A wait for an actor.
+#[derive(Clone)]
+pub(crate) struct Edge {
+    pub(crate) from: Who,
+    pub(crate) to: TaskInfo,
+    pub(crate) for_what: WaitsFor,
+    /// In a simulation: the number of the request.
+    pub(crate) question: Option<u64>,
+}
+
+impl Edge {
+    /// Creates the edge of an ask.
+    pub(crate) fn of_ask(from: Who, to: TaskInfo) -> Self {
+        Edge {
+            from,
+            to,
+            for_what: WaitsFor::Answer,
+            question: None,
+        }
+    }
+}
+
+/// What an actor is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    Answer,
+    /// Room in its mailbox.
+    Room,
+    /// Its end.
+    End,
+}
+
+/// Displays what follows the name of the actor in a path of waits.
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WaitsFor::Answer => "",
+            WaitsFor::Room => " (for room)",
+            WaitsFor::End => " (for its end)",
+        })
+    }
+}
+
+/// The task that asks, or that has another part in an event.
+#[derive(Clone)]
+pub(crate) enum Who {
+    Task(TaskInfo),
+    /// A caller that cannot be asked itself, by description.
+    Other(&'static str),
+}
+
+impl Who {
+    /// Returns the number of the task, or a hash of the description.
+    pub(crate) fn number(&self) -> u64 {
+        match self {
+            Who::Task(task) => task.id(),
+            Who::Other(what) => what
+                .bytes()
+                .fold(0, |sum, byte| (sum << 5 ^ sum >> 59) ^ u64::from(byte)),
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Who::Task(task) => task.fmt(f),
+            Who::Other(what) => f.write_str(what),
+        }
+    }
+}

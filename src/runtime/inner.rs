@@ -7,7 +7,6 @@ use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use super::around::Starting;
 use super::blocking_pool::BlockingPool;
 use super::deadlock::{ActorWaits, Asks, detect_waits};
 use super::declared::DeclaredEnds;
@@ -19,8 +18,9 @@ use super::observer::Busy;
 use super::options::Options;
 use super::places::Places;
 use super::shutdown_state::ShutdownState;
+use super::thread_set::Starting;
 use super::thread_set::ThreadSet;
-use super::warning_receiver::WarningReceiver;
+use super::warning::WarningReceiver;
 use crate::directory::Directory;
 use crate::scheduler::{PolicyImpl, Scheduler};
 use crate::sync::atomic::AtomicUsize;
@@ -74,7 +74,13 @@ impl Inner {
         engine: Option<Box<dyn Engine>>,
     ) -> Self {
         let workers = options.workers;
-        let warnings = WarningReceiver::new(&options, engine.is_some());
+        let warnings = WarningReceiver {
+            on_warning: options.on_warning.clone(),
+            tracer: options.tracer.clone(),
+            called: options.thread_name.clone(),
+            is_simulated: engine.is_some(),
+            process: options.process,
+        };
         let limit = options.long_turns;
         let knows_places = limit.is_some() || engine.is_some() && cfg!(debug_assertions);
         let traced = u8::from(options.is_traced) * Label::TRACED;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::around::Around;
 use super::blocking_pool::BlockingLimits;
 use super::driver::Driver;
 use super::observer::Observer;
+use super::thread_set::Around;
 use super::warning::Warning;
 use crate::error::UnhandledFault;
 use crate::stderr::print_line;

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use super::actor_status::ActorStatus;
 use super::engine::Done;
 use super::handle::Runtime;
 use super::inner::Inner;
+use super::live_cells::ActorStatus;
 use super::warning::{Topic, Warning};
 use crate::scheduler::WorkerStats;
 use crate::task::{Look, TaskInfo};

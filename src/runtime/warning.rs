@@ -1,4 +1,7 @@
-//! Warnings: mistakes of a program that would otherwise be silent, and their texts.
+//! Warnings: mistakes of a program that would otherwise be silent, their texts, and who gets them:
+//! the function of `on_warning`, or else the tracer, or else stderr.
+//!
+//! A warning is reported by the thread that notices it, while it holds no lock.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -6,9 +9,13 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::actor_status::ActorStatus;
+use super::live_cells::ActorStatus;
+use crate::contain::{Panic, contain};
 use crate::error::Deadlock;
+use crate::stderr::print_line;
+use crate::sync::Process;
 use crate::task::TaskInfo;
+use crate::tracer::{self, EventKind, Level, Subject, Tracer};
 
 /// A mistake of the program that its runtime has noticed, for
 /// [`on_warning`](crate::Builder::on_warning).
@@ -185,4 +192,48 @@ fn write_list<T>(
         each(f, item)?;
     }
     Ok(())
+}
+
+#[derive(Clone)]
+pub(super) struct WarningReceiver {
+    pub(super) on_warning: Option<Arc<dyn Fn(&Warning) + Send + Sync>>,
+    pub(super) tracer: Option<Arc<dyn Tracer>>,
+    /// The name of the runtime, in its trace.
+    pub(super) called: String,
+    pub(super) is_simulated: bool,
+    pub(super) process: Process,
+}
+
+impl WarningReceiver {
+    /// Warns that a worker has panicked outside any turn.
+    pub(super) fn worker_panicked(&self, worker: usize, panic: &Panic, continues: Continues) {
+        self.warn(&Warning::WorkerPanicked(WorkerPanic {
+            worker,
+            panic: panic.to_string(),
+            continues,
+        }));
+    }
+
+    /// Gives the receiver a warning. A panic of the receiver is contained.
+    pub(super) fn warn(&self, warning: &Warning) {
+        if !self.process.is_current() {
+            return;
+        }
+        if let Some(on_warning) = &self.on_warning {
+            contain(|| on_warning(warning));
+        } else if let Some(tracer) = &self.tracer {
+            let text = warning.to_string();
+            let kind = EventKind::Note {
+                level: Level::Warning,
+                text: &text,
+            };
+            let subject = || Subject {
+                called: self.called.clone().into(),
+                ..Subject::default()
+            };
+            tracer::tell(&**tracer, subject, kind);
+        } else if !self.is_simulated {
+            print_line(format_args!("{warning}"));
+        }
+    }
 }

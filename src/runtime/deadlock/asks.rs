@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 
 use slab::Slab;
 
-use super::edge::Edge;
+use super::Edge;
 use super::waits::ListedWait;
 use super::walk;
 use crate::error::Deadlock;

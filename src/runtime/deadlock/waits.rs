@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use super::edge::{Edge, WaitsFor};
 use super::walk;
+use super::{Edge, WaitsFor};
 use crate::contain::contain;
 use crate::error::Deadlock;
 use crate::scheduler::ActivityCount;

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Write};
 
-use super::edge::{Edge, WaitsFor, Who};
+use super::{Edge, WaitsFor, Who};
 use crate::error::Deadlock;
 use crate::task::TaskInfo;
 

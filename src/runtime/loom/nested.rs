@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ::loom::explore;
 use ::loom::thread::{JoinHandle, spawn, yield_now};
 
+use super::super::block_on::make_way;
 use super::super::blocking::serve;
 use super::super::inner::Inner;
-use super::super::nested::make_way;
 use super::super::tests::arm;
 use super::{Fate, Gate, end, join, model_from_explore, push, runtime, start};
 use crate::sync::Mutex;

@@ -4,8 +4,6 @@
 //! events must be handled on the thread that initialised it. An SQLite connection is best used on
 //! the thread that opened it.
 
-mod call;
-mod context;
 mod executor;
 mod handle;
 mod hosted;
@@ -13,9 +11,7 @@ mod local;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod serve;
-mod simulated;
 mod stage;
-mod start;
 mod thread;
 
 pub use handle::Pinned;

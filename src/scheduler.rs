@@ -11,7 +11,6 @@
 mod activity;
 
 mod counters;
-mod driven;
 pub(crate) mod duties;
 mod injector;
 #[cfg(all(test, not(greenroom_loom)))]
@@ -19,8 +18,6 @@ mod litmus;
 mod local;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
-mod loot;
-mod owner;
 pub(crate) mod parking;
 pub mod policy;
 mod policy_impl;
@@ -30,14 +27,13 @@ mod shared;
 pub(crate) mod sleep;
 mod sleepers;
 pub(crate) mod slot;
-mod victims;
+mod thief;
 mod worker;
 
 pub(crate) use activity::ActivityCount;
 pub use counters::WorkerStats;
-pub(crate) use driven::Driven;
+pub(crate) use duties::{Driven, Owner};
 pub(crate) use local::WorkerLocal;
-pub(crate) use owner::Owner;
 pub(crate) use policy_impl::{Choice, PolicyImpl, choose};
 pub(crate) use queues::runnable;
 pub(crate) use ring::Entry;

@@ -2,13 +2,16 @@
 //!
 //! Each kind of signal is caught from the first poll of its first call on, and left alone before.
 
-#[cfg_attr(unix, path = "signal/unix.rs")]
-#[cfg_attr(windows, path = "signal/windows.rs")]
-#[cfg_attr(not(any(unix, windows)), path = "signal/none.rs")]
-mod system;
+#[cfg(windows)]
+mod windows;
 
 use std::io;
 use std::sync::Arc;
+
+#[cfg(unix)]
+use signal_hook::consts::{SIGINT, SIGTERM};
+#[cfg(unix)]
+use signal_hook::iterator::Signals;
 
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Mutex, PerProcess, Process};
@@ -117,7 +120,7 @@ impl Arrivals {
             count: AtomicU64::new(0),
             raised: Waiters::new(),
         });
-        system::listen(signal, arrivals.clone())?;
+        listen(signal, arrivals.clone())?;
         *made = Some(arrivals.clone());
         Ok(arrivals)
     }
@@ -136,4 +139,29 @@ impl Arrivals {
         // Acquire pairs with the Release of `add`.
         self.count.load(Ordering::Acquire)
     }
+}
+
+/// Catches the signal from now on. Unix has one thread for each kind that is awaited.
+#[cfg(unix)]
+fn listen(signal: Signal, arrivals: Arc<Arrivals>) -> io::Result<()> {
+    let mut signals = Signals::new([match signal {
+        Signal::Interrupt => SIGINT,
+        Signal::Terminate => SIGTERM,
+    }])?;
+    let thread = std::thread::Builder::new().name("greenroom-signal".into());
+    thread
+        .spawn(move || signals.forever().for_each(|_| arrivals.add()))
+        .map(drop)
+}
+
+/// Catches the event of a console from now on.
+#[cfg(windows)]
+fn listen(signal: Signal, arrivals: Arc<Arrivals>) -> io::Result<()> {
+    windows::listen(signal, arrivals)
+}
+
+/// Returns an error, since the system has no signals.
+#[cfg(not(any(unix, windows)))]
+fn listen(_signal: Signal, _arrivals: Arc<Arrivals>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }

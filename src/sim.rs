@@ -202,17 +202,15 @@
 
 mod engine;
 mod failure;
-mod inside;
-mod judged;
 mod probe;
+mod run;
 mod seeds;
 mod shrink;
 mod simulated;
 
 pub use failure::{Failure, Run};
-pub use inside::{note, random};
-pub use judged::run;
 pub use probe::TestProbe;
+pub use run::{note, random, run};
 pub use seeds::{Program, explore, explore_with};
 
 pub use engine::Problem;

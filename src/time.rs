@@ -9,25 +9,23 @@
 //! holds also if the turn that polled it blocks its thread, as the `block_on` of another crate
 //! does. Otherwise the timer is late by the rest of a turn.
 
-mod alarm;
 mod interval;
 mod retry_intervals;
+
+pub use crate::instant::{Instant, InstantError};
+pub use interval::{Interval, MissedTicks, interval};
+pub use retry_intervals::{IntervalsError, RetryIntervals, RetryIntervalsBuilder};
 
 use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-pub(crate) use alarm::Alarm;
-pub use interval::{Interval, MissedTicks, interval};
-pub use retry_intervals::{IntervalsError, RetryIntervals, RetryIntervalsBuilder};
-
-pub use crate::instant::{Instant, InstantError};
 use crate::runtime::context;
 use crate::timers::{Armed, Clock, Kind, TimerThread};
 
@@ -216,3 +214,24 @@ impl fmt::Display for TimedOut {
 }
 
 impl std::error::Error for TimedOut {}
+
+#[derive(Default)]
+pub(crate) struct Alarm(Option<(Instant, Sleep)>);
+
+impl Alarm {
+    /// Waits until this moment, or forever without one.
+    pub(crate) fn poll(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(at) = at else {
+            self.0 = None;
+            return Poll::Pending;
+        };
+        if !matches!(&self.0, Some((until, _)) if *until == at) {
+            self.0 = Some((at, sleep(at - Instant::now())));
+        }
+        if let Some((_, sleep)) = &mut self.0 {
+            ready!(Pin::new(sleep).poll(cx));
+        }
+        self.0 = None;
+        Poll::Ready(())
+    }
+}

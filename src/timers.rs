@@ -1,7 +1,8 @@
 //! Deadlines: which waker is called when, and when the next one is due.
 //!
 //! A [`Timers`] belongs to a runtime, to a pinned thread, or to the timer thread of the process. A
-//! thread that parks there sleeps until [`Timers::until_next`], and calls [`Timers::fire`].
+//! thread that parks there sleeps until [`Timers::until_next`], and calls [`Timers::fire`]. The timer
+//! thread is for deadlines that belong to no runtime. It starts on first use, and never ends.
 //!
 //! # Invariants
 //! - TIMER-1: `next` is the earliest deadline, written under the lock; `NEVER` if there is none.
@@ -11,21 +12,21 @@
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod table;
-mod thread;
 
+pub(crate) use table::Kind;
+
+use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use table::{Key, Table};
+
 use crate::instant::Instant;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, Process, mutant};
+use crate::sync::{Mutex, PerProcess, Process, mutant};
 use crate::waker::KeptWaker;
-
-pub(crate) use table::Kind;
-use table::{Key, Table};
-pub(crate) use thread::TimerThread;
 
 const NEVER: u64 = u64::MAX;
 /// The most deadlines that are fired in one critical section, so that a thread that arms or cancels
@@ -284,6 +285,53 @@ impl Drop for Armed {
     fn drop(&mut self) {
         if self.clock.timers().remove(self.key) {
             self.clock.emptied();
+        }
+    }
+}
+
+pub(crate) struct TimerThread {
+    timers: Timers,
+    parker: Parker,
+}
+
+impl TimerThread {
+    /// Returns the clock of the thread, which is started if there is none.
+    ///
+    /// # Errors
+    /// That of the operating system, if it does not start the thread.
+    pub(crate) fn get() -> io::Result<Arc<dyn Clock>> {
+        static THREAD: PerProcess<Mutex<Option<Arc<TimerThread>>>> = PerProcess::new();
+        let mut thread = THREAD.get_or_init(|| Mutex::new(None)).lock();
+        if let Some(thread) = &*thread {
+            return Ok(thread.clone());
+        }
+        let clock = Arc::new(TimerThread {
+            timers: Timers::new(),
+            parker: Parker::new(),
+        });
+        let own = clock.clone();
+        let builder = std::thread::Builder::new().name("greenroom-timer".into());
+        builder.spawn(move || own.serve())?;
+        *thread = Some(clock.clone());
+        Ok(clock)
+    }
+
+    fn serve(&self) {
+        loop {
+            self.timers.fire(Instant::now());
+            self.parker.park(self.timers.until_next());
+        }
+    }
+}
+
+impl Clock for TimerThread {
+    fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    fn armed(&self, earliest: bool, _waker: &Waker) {
+        if earliest {
+            self.parker.unpark();
         }
     }
 }

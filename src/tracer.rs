@@ -4,10 +4,7 @@
 //! which call it.
 
 mod call;
-mod date;
 mod event;
-mod forwarding;
-mod level;
 mod lines;
 mod name;
 mod note;
@@ -15,11 +12,9 @@ mod note;
 mod spans;
 
 pub use call::Tracer;
-pub(crate) use call::{call, tell, wants};
-pub use event::{Event, EventKind, MessageSource};
-pub(crate) use forwarding::forwarded_from;
-pub use forwarding::forwarding;
-pub use level::{Level, LevelError};
+pub use call::forwarding;
+pub(crate) use call::{call, forwarded_from, tell, wants};
+pub use event::{Event, EventKind, Level, LevelError, MessageSource};
 pub use lines::Lines;
 pub(crate) use name::{Subject, called, short};
 pub use note::{NoteKind, text_of};

@@ -1,16 +1,20 @@
-//! The loop of a pinned thread, and how the thread ends.
+//! How a pinned thread starts, its loop, and how it ends. The thread of a simulation acts as each
+//! pinned thread in turn.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::local::PinnedLocal;
-use super::thread::PinnedThread;
+use super::thread::{PinnedThread, ThreadKind};
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::runtime::context::{Role, ThreadContext};
-use crate::runtime::{HostPhase, HostThread};
+use crate::runtime::{HostPhase, HostThread, Inner, RunsOn, Starting};
 use crate::sync::atomic::Ordering;
-use crate::sync::{mutant, yield_now};
+use crate::sync::{LEFT_BEHIND, mutant, yield_now};
 use crate::task::{Runnable, TaskKey};
 use crate::timers::Pace;
 
@@ -177,5 +181,142 @@ impl PinnedThread {
         }
         self.runtime().process().end_copy();
         context.running.set(None);
+    }
+}
+
+impl PinnedThread {
+    /// Starts a pinned thread of this name.
+    pub(super) fn start(runtime: &Arc<Inner>, name: String) -> io::Result<Arc<PinnedThread>> {
+        if let Some(at) = name.find('\0') {
+            let text = format!("a pinned thread's name has a NUL at byte {at}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        if !runtime.is_here() {
+            return Err(io::Error::other(LEFT_BEHIND));
+        }
+        let thread = Arc::new(PinnedThread::new(runtime, name, ThreadKind::Own));
+        match thread.enter() {
+            Some(started) => started.map(|()| thread),
+            None => Err(io::Error::other("the runtime is shutting down")),
+        }
+    }
+
+    /// Starts a thread for one actor of this name. If the runtime is shutting down, no thread
+    /// starts and the returned value accepts nothing.
+    pub(super) fn start_detached(
+        runtime: &Arc<Inner>,
+        name: Option<&str>,
+    ) -> io::Result<Arc<PinnedThread>> {
+        // The name of an actor is any text; the name of a thread must not contain NUL.
+        let name = name
+            .unwrap_or("greenroom-detached")
+            .replace('\0', "\u{fffd}");
+        let thread = Arc::new(PinnedThread::new(runtime, name, ThreadKind::Detached));
+        match thread.enter() {
+            Some(started) => started?,
+            None => thread.close(),
+        }
+        Ok(thread)
+    }
+
+    /// Makes the calling thread a pinned one, which accepts nothing if the runtime is shutting
+    /// down.
+    pub(super) fn start_here(
+        runtime: &Arc<Inner>,
+        name: String,
+        kind: ThreadKind,
+    ) -> Arc<PinnedThread> {
+        let thread = Arc::new(PinnedThread::new(runtime, name, kind));
+        // A stage counts as activity of the runtime as long as it lives.
+        runtime.inc_activity();
+        if runtime.hosts.enter(thread.clone(), || Ok(())).is_none() {
+            thread.close();
+        }
+        thread
+    }
+
+    /// Starts the thread; returns `None` if the runtime is shutting down.
+    fn enter(self: &Arc<Self>) -> Option<io::Result<()>> {
+        let runtime = self.runtime();
+        // In a simulation a pinned thread has no thread of the system.
+        if runtime.is_simulated() {
+            return runtime.hosts.enter(self.clone(), || Ok(()));
+        }
+        let start = || {
+            runtime.inc_activity();
+            let own = self.clone();
+            runtime.start_thread(self.name().to_owned(), move || own.serve())
+        };
+        // Waits for the thread only when the lock of the hosts is free again.
+        let entered = runtime.hosts.enter(self.clone(), start)?;
+        let started = entered.and_then(Starting::wait);
+        if started.is_err() {
+            // A thread that did not start does not count, also if a shutdown has seen it.
+            self.set_phase(HostPhase::Ended);
+            runtime.dec_activity();
+            self.leave();
+        }
+        Some(started)
+    }
+}
+
+std::thread_local! {
+    /// The locals of the pinned threads of the simulations that this thread drives. Only those that
+    /// host something, or are being visited, are here. The key is the address of the
+    /// `PinnedThread`, which its local keeps alive.
+    static LOCALS: RefCell<HashMap<usize, Rc<PinnedLocal>>> = RefCell::new(HashMap::new());
+}
+
+impl PinnedThread {
+    /// Makes the calling thread, which drives the simulation, act as this pinned thread during
+    /// `visit`.
+    fn visit<R>(self: &Arc<Self>, visit: impl FnOnce(&PinnedLocal, &ThreadContext<'_>) -> R) -> R {
+        let key = Arc::as_ptr(self).addr();
+        let new = || Rc::new(PinnedLocal::new(self));
+        // While the thread ends, the thread-local may be destroyed, and all values with it.
+        let local = LOCALS.try_with(|locals| {
+            let mut locals = locals.borrow_mut();
+            locals.entry(key).or_insert_with(new).clone()
+        });
+        let local = local.unwrap_or_else(|_| new());
+        let context = ThreadContext::new(self.runtime(), Role::Pinned(&*local));
+        let entered = context.enter();
+        let result = visit(&local, &context);
+        drop(entered);
+        if local.hosted.borrow().is_empty() {
+            let gone = LOCALS.try_with(|locals| locals.borrow_mut().remove(&key));
+            drop(gone);
+        }
+        result
+    }
+
+    pub(super) fn schedule_simulated(self: &Arc<Self>, runnable: Runnable, again: bool) {
+        let runs_on = RunsOn::Host(self.clone());
+        let engine = self.runtime().engine();
+        if let Err(refused) = engine.take(self.runtime(), runnable, again, &runs_on) {
+            // (PINNED-1) It was never polled.
+            contain(|| drop(refused));
+        }
+    }
+
+    pub(super) fn run_here(self: &Arc<Self>, runnable: Runnable) {
+        self.visit(|_, context| self.turn(context, runnable));
+    }
+
+    pub(super) fn drop_here(self: &Arc<Self>, runnable: Runnable) {
+        self.visit(|_, _| contain(|| drop(runnable)));
+    }
+
+    /// Cancels all that lives here except exempt tasks, drops all hosted values; returns how much
+    /// is left.
+    pub(super) fn clear_here(self: &Arc<Self>, exempt: &[TaskKey]) -> usize {
+        self.live.cancel_cells(exempt);
+        self.live.wake_tasks(exempt);
+        self.visit(|local, _| {
+            for (_, value) in local.take_hosted() {
+                contain(|| drop(value));
+            }
+        });
+        self.live.others(exempt)
     }
 }

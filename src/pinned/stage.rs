@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::Call;
 use super::handle::Pinned;
 use super::local::PinnedLocal;
+use super::thread::Call;
 use super::thread::{PinnedThread, ThreadKind};
 use crate::instant::Instant;
 use crate::runtime::context;

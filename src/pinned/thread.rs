@@ -1,5 +1,5 @@
 //! `PinnedThread`, the part of a pinned thread that all threads share: its inbox, its live cells,
-//! its phase.
+//! its phase. A foreign loop that drives it is interrupted by a call.
 //!
 //! # Invariants
 //! - PINNED-1: Once a future here was polled, only its thread polls and drops it. A runnable that
@@ -8,6 +8,10 @@
 //!   In a simulation, the thread that drives it acts as every pinned thread (SIM-1).
 //! - PINNED-2: `keeps` counts the clones of `Pinned` and all that lives on the thread. A new keep
 //!   comes from one that is held, so at zero the count cannot grow again.
+//! - CALL-1: A thread that has pushed to the inbox makes the call after that, unless a call is
+//!   already pending. The stage's thread takes the call back before it looks into the inbox. Both
+//!   hold the same lock, so either the call is made again or the look finds what was pushed.
+
 #![expect(
     unsafe_code,
     reason = "futures that are not `Send` are spawned here; see PINNED-1"
@@ -21,7 +25,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::lazy;
 
-use super::call::Call;
+use crate::contain::contain;
 use crate::park::{self, Parker};
 use crate::runtime::{HostPhase, HostThread, Inner, LiveCells};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
@@ -302,5 +306,55 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.0.let_go();
+    }
+}
+
+type Function = Arc<dyn Fn() + Send + Sync>;
+
+/// A function that is called at most once until the call is taken back.
+pub(super) struct Call(Mutex<CallState>);
+
+struct CallState {
+    is_called: bool,
+    function: Option<Function>,
+}
+
+impl Call {
+    pub(super) fn new() -> Self {
+        Call(Mutex::new(CallState {
+            is_called: false,
+            function: None,
+        }))
+    }
+
+    /// Sets the function and marks it as not called; `None` removes it.
+    pub(super) fn set(&self, function: Option<Function>) {
+        let mut state = self.0.lock();
+        state.is_called = false;
+        let before = std::mem::replace(&mut state.function, function);
+        drop(state);
+        contain(|| drop(before));
+    }
+
+    /// Calls the function on this thread, unless a call is already pending.
+    pub(super) fn call(&self) {
+        let mut state = self.0.lock();
+        if std::mem::replace(&mut state.is_called, true) {
+            return;
+        }
+        let function = state.function.clone();
+        drop(state);
+        if let Some(function) = function {
+            contain(|| function());
+            // This may be the last reference, so the drop may run user code.
+            contain(|| drop(function));
+        }
+    }
+
+    /// Takes the call back: the next `call` calls the function again.
+    pub(super) fn take_back(&self) {
+        if !mutant("a_call_is_not_taken_back") {
+            self.0.lock().is_called = false;
+        }
     }
 }

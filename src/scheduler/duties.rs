@@ -1,11 +1,21 @@
-//! What a worker does besides running tasks, as its policy sees it.
+//! What a worker does besides running tasks, as its policy sees it, and where it waits in a driver.
+//!
+//! The duties come from the owner of the scheduler, a runtime. A worker may wait inside a foreign
+//! reactor, where it is a future, instead of parking.
+//!
+//! # Invariants
+//! - DRIVEN-1: a worker that has gone to sleep remains a sleeper until
+//!   [`resume`](super::WorkerLocal::resume) reports that it is awake. It takes no entry meanwhile,
+//!   since another thread may be about to wake it for one.
 
+use std::cell::Cell;
+use std::task::Waker;
 use std::time::Duration;
 
 use super::counters::{Counted, Counters};
-use super::driven::Driven;
-use super::owner::Owner;
 use crate::instant::Instant;
+use crate::task::Runnable;
+use crate::waker::KeptWaker;
 
 /// The duties of a worker other than running tasks: timers, shutdown and quiescence.
 ///
@@ -175,5 +185,82 @@ impl std::fmt::Debug for Duties<'_> {
             .field("must_return", &self.must_return())
             .field("until_next", &self.until_next())
             .finish()
+    }
+}
+
+/// The owner of a scheduler, as its policies see it.
+///
+/// The loop of a worker needs more: see [`Employer`](super::worker::Employer).
+pub(crate) trait Owner: Send + Sync {
+    /// Returns whether this worker has something to do besides running tasks.
+    fn must_see_to(&self, worker: usize) -> bool;
+
+    /// Returns the earliest deadline.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// Returns whether the shutdown has begun.
+    fn is_closing(&self) -> bool;
+
+    /// Returns whether the current turn on this thread has given the worker's place to another
+    /// thread.
+    fn is_displaced(&self) -> bool;
+
+    /// Notes that a worker sleeps, which may complete quiescence.
+    fn worker_sleeps(&self);
+
+    /// Takes a runnable in a runtime without workers; `again`: it was woken during its own turn.
+    fn push_elsewhere(&self, runnable: Runnable, again: bool);
+}
+
+/// The waker of a driven worker, and how long it may wait.
+pub(crate) struct Driven {
+    waker: Cell<KeptWaker>,
+    /// The time that the worker was to wait has passed.
+    is_over: Cell<bool>,
+    /// How long the worker may wait, if it sleeps.
+    waits: Cell<Option<Wait>>,
+}
+
+/// How long a worker may wait at most. `None` means until it is woken.
+type Wait = Option<Duration>;
+
+impl Driven {
+    pub(crate) fn new() -> Self {
+        Driven {
+            waker: Cell::new(KeptWaker::noop()),
+            is_over: Cell::new(false),
+            waits: Cell::new(None),
+        }
+    }
+
+    /// Begins a poll of the worker; `is_over` says that its wait has passed.
+    pub(crate) fn begin_poll(&self, waker: &Waker, is_over: bool) {
+        // The waker is out of the cell while its functions are called.
+        let mut own = self.waker.replace(KeptWaker::noop());
+        own.renew(waker);
+        self.waker.set(own);
+        self.is_over.set(is_over);
+    }
+
+    /// Returns how long the worker may wait, if it sleeps.
+    pub(crate) fn waits(&self) -> Option<Wait> {
+        self.waits.get()
+    }
+
+    pub(super) fn set_waits(&self, waits: Option<Wait>) {
+        self.waits.set(waits);
+    }
+
+    /// Returns a waker of this poll.
+    pub(super) fn waker(&self) -> KeptWaker {
+        let own = self.waker.replace(KeptWaker::noop());
+        let another = own.clone();
+        self.waker.set(own);
+        another
+    }
+
+    /// Returns whether the wait has passed, and clears that.
+    pub(super) fn take_over(&self) -> bool {
+        self.is_over.take()
     }
 }

@@ -1,8 +1,8 @@
 //! A worker thread's own part of the scheduler.
 
-use super::driven::Driven;
+use super::duties::Driven;
 use super::duties::Duties;
-use super::owner::Owner;
+use super::duties::Owner;
 use super::policy::{Policy, Seen, Stealing, StealingWorker};
 use super::policy_impl::{ErasedWorker, OtherPolicy, PolicyImpl};
 use super::queues::runnable;

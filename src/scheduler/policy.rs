@@ -4,17 +4,14 @@
 
 mod central;
 mod polling;
-mod prioritized;
-mod sharing;
 mod stealing;
 
 use std::any::{Any, TypeId};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
+pub use central::{Prioritized, Sharing};
 pub use polling::Polling;
-pub use prioritized::Prioritized;
-pub use sharing::Sharing;
 pub use stealing::Stealing;
 pub(super) use stealing::{Seen, StealingWorker};
 

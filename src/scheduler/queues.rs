@@ -23,7 +23,7 @@ use super::injector::Injector;
 use super::ring::{CAPACITY, Entry, Ring};
 use super::sleep::WorkerSleep;
 use super::slot::Slot;
-use super::victims::Victims;
+use super::thief::Victims;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{CachePadded, MODEL, mutant};

@@ -1,9 +1,9 @@
 #![doc = include_str!("sleep.md")]
 
-#[cfg(all(test, greenroom_loom))]
-mod audit;
 #[cfg(all(test, not(greenroom_loom)))]
 mod litmus;
+#[cfg(all(test, greenroom_loom))]
+mod loom;
 
 use std::sync::Arc;
 use std::task::Waker;

@@ -1,9 +1,9 @@
 //! The loop of a worker: take a runnable from the policy, run it, and attend to other duties.
 
 use super::counters::Counters;
-use super::driven::Driven;
+use super::duties::Driven;
+use super::duties::Owner;
 use super::local::WorkerLocal;
-use super::owner::Owner;
 use super::shared::Scheduler;
 use crate::contain::contain;
 use crate::instant::Instant;

@@ -12,16 +12,13 @@
 //!   or it is dropped. Each frame counts while its future does not wait (ACTIVITY-1).
 
 mod closing;
-mod effect;
 mod effects;
 mod entry;
-mod face;
 mod frame;
 mod frames;
 mod judging;
 mod lane;
 mod messages;
-mod pending;
 mod plan;
 mod problem;
 mod ready;
@@ -30,7 +27,6 @@ mod simulation;
 mod state;
 mod step;
 mod trace;
-mod waits;
 mod watch;
 
 pub(super) use plan::Plan;

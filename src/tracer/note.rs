@@ -5,7 +5,7 @@
 use std::fmt::{Display, Write};
 
 use super::event::EventKind;
-use super::level::Level;
+use super::event::Level;
 
 /// What a program may write into a trace.
 #[doc(hidden)]

@@ -8,8 +8,8 @@ use tracing::span::EnteredSpan;
 use tracing::{debug, error, info, trace, warn};
 
 use super::call::Tracer;
+use super::event::Level;
 use super::event::{Event, EventKind, MessageSource};
-use super::level::Level;
 use crate::info::TaskInfo;
 
 /// A [`Tracer`] that makes an event of `tracing` of each event, and a span of each turn of an actor.

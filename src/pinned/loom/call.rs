@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::loom::thread::spawn;
 
-use crate::pinned::call::Call;
+use crate::pinned::thread::Call;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 

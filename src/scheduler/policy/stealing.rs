@@ -14,10 +14,10 @@ use super::polling::{Phase, Polling};
 use super::{Duties, Policy, Runnable, Setup};
 use crate::instant::Instant;
 use crate::scheduler::counters::Counted;
-use crate::scheduler::loot::Loot;
 use crate::scheduler::queues::{LocalQueue, Queues, runnable};
 use crate::scheduler::ring::Entry;
 use crate::scheduler::sleep::{View, Woken, WorkerSleep};
+use crate::scheduler::thief::Loot;
 use crate::sync::mutant;
 
 /// The default interval of rebalancing: long enough to cost nothing, short enough that a task on a
@@ -105,7 +105,7 @@ impl Stealing {
         })
     }
 
-    /// Waits a while if the last loot was used up at once, see `loot.rs`; returns an entry that
+    /// Waits a while if the last loot was used up at once, see `thief.rs`; returns an entry that
     /// arrived meanwhile.
     fn hold_off(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Entry> {
         let me = worker.local.index();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Weak;
 use std::time::Duration;
 
-use super::effect::Pending;
+use super::entry::Pending;
 use super::entry::{Due, Entry, Runner, Turn, identity};
 use super::frame::{Frame, Pointer};
 use super::lane::{Lane, Sent};

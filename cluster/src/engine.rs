@@ -1,38 +1,35 @@
 //! What carries the frames between nodes: sockets, or a simulated net.
 //!
-//! An engine connects with nodes and tells the [`State`](crate::node::State) of its node about links
-//! that are up or down. All frames of a node come from one thread of its engine.
+//! An engine connects with nodes and reports links that are up or down to the
+//! [`NodeState`](crate::node::NodeState) of its node. All frames of a node come from one thread of
+//! its engine.
 
-mod stop;
-mod tasks;
 pub(crate) mod tcp;
 
-use std::future::Future;
-use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub(crate) use stop::Stop;
-pub(crate) use tasks::Tasks;
+use async_executor::Executor;
+use event_listener::Event;
+use futures_lite::future::{Boxed, or};
 
-use crate::link::frame::Member;
-
-/// A task of an engine.
-pub(crate) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+use crate::link::frame::ClusterMember;
 
 /// The carrier of one node.
-pub(crate) trait Engine: Send + Sync {
+pub(crate) trait LinkEngine: Send + Sync {
     /// Runs a task on the thread of the links.
-    fn spawn(&self, task: Job);
+    fn spawn(&self, task: Boxed<()>);
 
-    fn sleep(&self, duration: Duration) -> Job;
+    fn sleep(&self, duration: Duration) -> Boxed<()>;
 
-    /// Hears of nodes that could be connected.
-    fn learnt(&self, members: &[Member]);
+    /// Adds nodes that could be connected.
+    fn learnt(&self, members: &[ClusterMember]);
 
-    /// Hears that a node has closed, so that it is not to be connected again.
+    /// Notes that a node has closed, so that it is not to be connected again.
     fn left(&self, name: &str);
 
-    /// Hears that a link is down.
+    /// Notes that a link is down.
     fn lost(&self);
 
     /// Returns why seeds could not be reached, each as a text that begins with its address.
@@ -42,5 +39,70 @@ pub(crate) trait Engine: Send + Sync {
     fn stop(&self);
 
     /// Waits until all tasks have ended, after `stop`. It listens no more then.
-    fn stopped(&self) -> Job;
+    fn stopped(&self) -> Boxed<()>;
+}
+
+/// A state that begins once and stays: a task that waits for it afterwards goes on at once.
+#[derive(Default)]
+pub(crate) struct StopSignal {
+    is_stopped: AtomicBool,
+    event: Event,
+}
+
+impl StopSignal {
+    pub(crate) fn stop(&self) {
+        // Pairs with the load in `is_stopped`: a waiter that finds it false is notified.
+        self.is_stopped.store(true, Ordering::SeqCst);
+        self.event.notify(usize::MAX);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it is stopped.
+    pub(crate) async fn wait(&self) {
+        loop {
+            let listener = self.event.listen();
+            if self.is_stopped() {
+                return;
+            }
+            listener.await;
+        }
+    }
+}
+
+/// What runs on the thread of the links, until the engine is stopped.
+///
+/// One thread or one task of a simulation runs all of them, so none runs during another one.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    executor: Executor<'static>,
+    pub(crate) stop: Arc<StopSignal>,
+    ended: Arc<StopSignal>,
+}
+
+impl Tasks {
+    /// Adds a task, which ends when the engine is stopped.
+    pub(crate) fn spawn(&self, task: Boxed<()>) {
+        let stop = self.stop.clone();
+        self.executor
+            .spawn(async move { or(stop.wait(), task).await })
+            .detach();
+    }
+
+    /// Runs all tasks until the engine is stopped, and then until each of them has ended.
+    pub(crate) async fn run(&self) {
+        self.executor.run(self.stop.wait()).await;
+        while !self.executor.is_empty() {
+            self.executor.tick().await;
+        }
+        self.ended.stop();
+    }
+
+    /// Waits until all tasks have ended.
+    pub(crate) fn ended(&self) -> Boxed<()> {
+        let ended = self.ended.clone();
+        Box::pin(async move { ended.wait().await })
+    }
 }

@@ -5,13 +5,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use futures_lite::future::Boxed;
 use greenroom::Reply;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::Counts;
-use crate::engine::Job;
 use crate::limits::Limits;
-use crate::link::frame::{Frame, Hello, LENGTH, Member, Window, first};
+use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, Window, first};
 use crate::link::{
     Delivered, Inbox, Link, News, Outgoing, OutgoingHandle, Owner, Target, Wire, decode, lock,
 };
@@ -35,7 +35,7 @@ pub(crate) struct Desk {
     limits: Limits,
     pub(crate) counts: Counts,
     pub(crate) taken: Mutex<Vec<Note>>,
-    pub(crate) tasks: Mutex<Vec<Job>>,
+    pub(crate) tasks: Mutex<Vec<Boxed<()>>>,
     this: Weak<Desk>,
 }
 
@@ -69,7 +69,7 @@ impl Desk {
             tasks: Mutex::default(),
             this: this.clone(),
         });
-        let member = Member {
+        let member = ClusterMember {
             name: "peer".into(),
             incarnation: 1,
             addresses: Vec::new(),
@@ -135,7 +135,7 @@ impl Owner for Desk {
     fn forget_target(&self, _: &Target) {}
 
     /// Keeps the task and does not run it.
-    fn spawn(&self, task: Job) {
+    fn spawn(&self, task: Boxed<()>) {
         lock(&self.tasks).push(task);
     }
 

@@ -27,7 +27,7 @@ pub use published::Published;
 pub use status::{NodeStatus, PeerStatus};
 pub use watch::{NameChange, NameWatch};
 
-pub(crate) use state::State;
+pub(crate) use state::NodeState;
 use state::target;
 
 use crate::address::RemoteAddress;
@@ -61,7 +61,7 @@ pub struct Node {
 }
 
 struct Inner {
-    state: Arc<State>,
+    state: Arc<NodeState>,
     tls: Option<Arc<Tls>>,
     listens: Vec<String>,
 }
@@ -86,7 +86,7 @@ impl Node {
         NodeBuilder::new(name.into())
     }
 
-    fn new(state: Arc<State>, tls: Option<Arc<Tls>>, listens: Vec<String>) -> Node {
+    fn new(state: Arc<NodeState>, tls: Option<Arc<Tls>>, listens: Vec<String>) -> Node {
         let inner = Inner {
             state,
             tls,
@@ -97,7 +97,7 @@ impl Node {
         }
     }
 
-    fn state(&self) -> &Arc<State> {
+    fn state(&self) -> &Arc<NodeState> {
         &self.inner.state
     }
 

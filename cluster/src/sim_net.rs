@@ -16,7 +16,7 @@ pub(crate) use sim_engine::SimEngine;
 use greenroom::sim;
 
 use crate::link::lock;
-use crate::node::State;
+use crate::node::NodeState;
 
 /// A net within the program, for tests: nodes that are [opened](crate::NodeBuilder::net) in it are
 /// connected with each other.
@@ -135,7 +135,7 @@ impl SimNet {
     }
 
     /// Begins to connect the node with the others. An older one of its name crashes.
-    pub(crate) fn join(&self, engine: &Arc<SimEngine>, state: &Arc<State>) {
+    pub(crate) fn join(&self, engine: &Arc<SimEngine>, state: &Arc<NodeState>) {
         self.crash(engine.name());
         self.state()
             .nodes

@@ -22,15 +22,16 @@ use std::time::Duration;
 
 use async_io::{Async, Timer};
 use event_listener::Event;
+use futures_lite::future::Boxed;
 
 pub(crate) use address::{ListenAddress, bare};
 use dial::Dials;
 pub(crate) use tls::Tls;
 
-use super::{Engine, Job, Tasks};
+use super::{LinkEngine, Tasks};
 use crate::error::OpenError;
-use crate::link::frame::Member;
-use crate::node::State;
+use crate::link::frame::ClusterMember;
+use crate::node::NodeState;
 
 /// The connections that may be greeting at the same time. Others wait in the system's queue.
 const GREETINGS: usize = 64;
@@ -40,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Tcp {
     tasks: Tasks,
-    state: OnceLock<Weak<State>>,
+    state: OnceLock<Weak<NodeState>>,
     /// `None` if links are plain.
     tls: Option<Arc<Tls>>,
     dials: Dials,
@@ -63,7 +64,7 @@ impl Tcp {
     /// Starts the thread, which serves these listeners and dials the seeds.
     pub(crate) fn start(
         self: &Arc<Self>,
-        state: &Arc<State>,
+        state: &Arc<NodeState>,
         listeners: Vec<TcpListener>,
     ) -> Result<(), OpenError> {
         let _ = self.state.set(Arc::downgrade(state));
@@ -84,7 +85,7 @@ impl Tcp {
         Ok(())
     }
 
-    fn state(&self) -> Option<Arc<State>> {
+    fn state(&self) -> Option<Arc<NodeState>> {
         self.state.get()?.upgrade()
     }
 
@@ -134,18 +135,18 @@ async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
     }
 }
 
-impl Engine for Arc<Tcp> {
-    fn spawn(&self, task: Job) {
+impl LinkEngine for Arc<Tcp> {
+    fn spawn(&self, task: Boxed<()>) {
         self.tasks.spawn(task);
     }
 
-    fn sleep(&self, duration: Duration) -> Job {
+    fn sleep(&self, duration: Duration) -> Boxed<()> {
         Box::pin(async move {
             Timer::after(duration).await;
         })
     }
 
-    fn learnt(&self, members: &[Member]) {
+    fn learnt(&self, members: &[ClusterMember]) {
         self.dial_members(members, false);
     }
 
@@ -165,7 +166,7 @@ impl Engine for Arc<Tcp> {
         self.tasks.stop.stop();
     }
 
-    fn stopped(&self) -> Job {
+    fn stopped(&self) -> Boxed<()> {
         self.tasks.ended()
     }
 }

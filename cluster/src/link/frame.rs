@@ -58,7 +58,7 @@ pub(crate) enum Frame<'a> {
     /// The sender has this actor no more under its name.
     Withdraw { actor: u64 },
     /// The nodes that the sender knows.
-    Members(Vec<Member>),
+    Members(Vec<ClusterMember>),
     /// Nothing else was to be sent for a while.
     Ping,
     /// The sender closes.
@@ -133,7 +133,7 @@ impl Window {
 
 /// A node that can be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Member {
+pub(crate) struct ClusterMember {
     pub(crate) name: String,
     pub(crate) incarnation: u128,
     pub(crate) addresses: Vec<String>,
@@ -143,7 +143,7 @@ pub(crate) struct Member {
 /// node may take, and an honest one is smaller.
 pub(crate) const LARGEST_MEMBER: usize = 3 << 10;
 
-impl Member {
+impl ClusterMember {
     /// Returns whether each node can hear of this one.
     pub(crate) fn fits(&self) -> bool {
         let texts = self.addresses.iter().chain([&self.name]);
@@ -156,7 +156,7 @@ impl Member {
 /// The first frame of each side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    pub(crate) member: Member,
+    pub(crate) member: ClusterMember,
     /// The time without a byte after which the sender is counted as lost, in milliseconds.
     pub(crate) lease: u32,
     /// The largest frame that the sender takes, in bytes.

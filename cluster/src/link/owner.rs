@@ -2,11 +2,11 @@
 //!
 //! Neither waits: they are called by the thread of the links, and by senders.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use super::frame::{Member, Publication};
+use futures_lite::future::Boxed;
+
+use super::frame::{ClusterMember, Publication};
 use super::{Inbox, Link, OutgoingHandle, Target};
 use crate::counts::Counts;
 use crate::limits::Limits;
@@ -42,7 +42,7 @@ pub(crate) trait Owner: Send + Sync {
     fn forget_target(&self, target: &Target);
 
     /// Runs a task on the thread of the links.
-    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);
+    fn spawn(&self, task: Boxed<()>);
 
     fn limits(&self) -> &Limits;
 
@@ -53,6 +53,6 @@ pub(crate) trait Owner: Send + Sync {
 pub(crate) enum News {
     Publish(Publication),
     Withdraw(u64),
-    Members(Vec<Member>),
+    Members(Vec<ClusterMember>),
     Bye,
 }

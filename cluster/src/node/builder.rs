@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::names::{LONGEST_NAME, SHORTEST_LEASE};
-use super::{Node, State};
+use super::{Node, NodeState};
 use crate::engine::tcp::{ListenAddress, Tcp, Tls, bare};
 use crate::error::OpenError;
 use crate::limits::Limits;
-use crate::link::frame::{Hello, Member};
+use crate::link::frame::{ClusterMember, Hello};
 use crate::sim_net::SimNet;
 
 /// The longest lease.
@@ -181,7 +181,7 @@ impl NodeBuilder {
     fn hello(&self, addresses: Vec<String>) -> Hello {
         let halves = [greenroom::sim::random(), greenroom::sim::random()].map(u128::from);
         Hello {
-            member: Member {
+            member: ClusterMember {
                 name: self.name.clone(),
                 incarnation: halves[0] << 64 | halves[1],
                 addresses,
@@ -194,7 +194,7 @@ impl NodeBuilder {
     fn open_in(self, net: &SimNet) -> Node {
         let engine = net.engine(&self.name);
         let hello = self.hello(Vec::new());
-        let state = State::new(hello, self.limits, Arc::new(engine.clone()));
+        let state = NodeState::new(hello, self.limits, Arc::new(engine.clone()));
         state.start();
         net.join(&engine, &state);
         Node::new(state, None, Vec::new())
@@ -235,7 +235,7 @@ impl NodeBuilder {
             false => advertise,
         };
         let engine = Tcp::new(tls.clone(), seeds);
-        let state = State::new(self.hello(addresses), self.limits, Arc::new(engine.clone()));
+        let state = NodeState::new(self.hello(addresses), self.limits, Arc::new(engine.clone()));
         engine.start(&state, listeners)?;
         Ok(Node::new(state, tls, listens))
     }

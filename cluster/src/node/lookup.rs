@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use super::state::target;
-use super::{Node, State};
+use super::{Node, NodeState};
 use crate::address::RemoteAddress;
 use crate::error::LookupError;
 use crate::remote::Remote;
@@ -87,7 +87,7 @@ impl<M: Remote> Lookup<M> {
 }
 
 /// Returns an actor of this name, or why there is none, or `None` if one may come.
-fn look<M: Remote>(state: &State, name: &str) -> Option<Result<RemoteAddress<M>, LookupError>> {
+fn look<M: Remote>(state: &NodeState, name: &str) -> Option<Result<RemoteAddress<M>, LookupError>> {
     if state.peers().is_closed {
         return Some(Err(LookupError::NodeClosed));
     }

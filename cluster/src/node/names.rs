@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::Stop;
+use crate::engine::StopSignal;
 use crate::error::PublishError;
-use crate::link::frame::{Member, Publication, Window};
+use crate::link::frame::{ClusterMember, Publication, Window};
 use crate::link::{Inbox, Link, Target};
 
 /// The bytes of a name or a kind: it is shown to people.
@@ -22,7 +22,7 @@ pub(crate) const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 /// An actor that has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Holder {
-    pub(crate) member: Member,
+    pub(crate) member: ClusterMember,
     pub(crate) publication: Publication,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Peers {
 pub(crate) struct OwnActor {
     inbox: Arc<dyn Inbox>,
     /// Stopped when nothing is to be known of it any more.
-    pub(crate) forgotten: Arc<Stop>,
+    pub(crate) forgotten: Arc<StopSignal>,
 }
 
 struct Peer {
@@ -149,7 +149,7 @@ impl Peers {
             true => self.own_link.as_ref()?,
             false => &self.peers.get(&*target.node)?.link,
         };
-        let Member {
+        let ClusterMember {
             name, incarnation, ..
         } = &link.peer.member;
         (**name == *target.node && *incarnation == target.incarnation).then(|| link.clone())
@@ -170,7 +170,7 @@ impl Peers {
         self.peers.values().for_each(|peer| peer.link.push(frame));
     }
 
-    pub(crate) fn members(&self) -> Vec<Member> {
+    pub(crate) fn members(&self) -> Vec<ClusterMember> {
         self.peers
             .values()
             .map(|peer| peer.link.peer.member.clone())
@@ -186,7 +186,7 @@ impl Peers {
         name: &str,
         inbox: Arc<dyn Inbox>,
         most: usize,
-    ) -> Result<(Publication, Arc<Stop>), PublishError> {
+    ) -> Result<(Publication, Arc<StopSignal>), PublishError> {
         for text in [name, inbox.kind()] {
             if text.is_empty() || text.len() > LONGEST_NAME {
                 let (text, limit) = (text.into(), LONGEST_NAME);
@@ -209,7 +209,7 @@ impl Peers {
             return Err(PublishError::TooMany { limit: most });
         }
         self.next += 1;
-        let forgotten = Arc::<Stop>::default();
+        let forgotten = Arc::<StopSignal>::default();
         let actor = OwnActor {
             inbox,
             forgotten: forgotten.clone(),
@@ -257,8 +257,8 @@ impl Peers {
     }
 
     /// Returns the actors of this name: that of this node first, then those of nodes by name.
-    pub(crate) fn holders(&self, name: &str, me: &Member) -> Vec<Holder> {
-        let holder = |member: &Member, publication: &Publication| Holder {
+    pub(crate) fn holders(&self, name: &str, me: &ClusterMember) -> Vec<Holder> {
+        let holder = |member: &ClusterMember, publication: &Publication| Holder {
             member: member.clone(),
             publication: publication.clone(),
         };

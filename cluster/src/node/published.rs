@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
-use super::State;
+use super::NodeState;
 use super::state::target;
 use crate::address::RemoteAddress;
 use crate::link::OutgoingHandle;
@@ -18,7 +18,7 @@ use crate::remote::Remote;
 /// Addresses that exist elsewhere go on, since the actor does.
 #[must_use = "dropping it takes the name away; `detach` keeps the name"]
 pub struct Published<M> {
-    state: Weak<State>,
+    state: Weak<NodeState>,
     /// The stream of this node to its own actor.
     stream: OutgoingHandle,
     message: PhantomData<fn(M)>,
@@ -26,7 +26,7 @@ pub struct Published<M> {
 }
 
 impl<M: Remote> Published<M> {
-    pub(super) fn new(state: &Arc<State>, actor: u64, name: &str, window: Window) -> Self {
+    pub(super) fn new(state: &Arc<NodeState>, actor: u64, name: &str, window: Window) -> Self {
         let publication = Publication {
             actor,
             name: name.into(),

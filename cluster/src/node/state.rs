@@ -6,21 +6,19 @@
 //! - `STATE-3`: no code of users runs under a lock, and no stream is dropped under one.
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use event_listener::Event;
-use futures_lite::future::or;
+use futures_lite::future::{Boxed, or};
 use greenroom::time::Instant;
 
 use super::names::{Holder, Peers, is_same_name};
 use crate::counts::Counts;
-use crate::engine::{Engine, Stop};
+use crate::engine::{LinkEngine, StopSignal};
 use crate::error::PublishError;
 use crate::limits::Limits;
-use crate::link::frame::{Frame, Hello, LARGEST_MEMBER, Member, Publication};
+use crate::link::frame::{ClusterMember, Frame, Hello, LARGEST_MEMBER, Publication};
 use crate::link::{
     Inbox, Link, News, Outgoing, OutgoingEnd, OutgoingHandle, Owner, Target, Wire, lock,
 };
@@ -28,12 +26,12 @@ use crate::link::{
 /// The looks at a link in the time of a lease.
 const LOOKS: u32 = 10;
 
-pub(crate) struct State {
+pub(crate) struct NodeState {
     /// The hello that this node sends.
     pub(crate) hello: Hello,
     limits: Limits,
     counts: Counts,
-    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) engine: Arc<dyn LinkEngine>,
     peers: Mutex<Peers>,
     /// Why a link was refused the last time.
     refusal: Mutex<Option<String>>,
@@ -41,12 +39,12 @@ pub(crate) struct State {
     /// Notified when a name or a link has come or gone.
     pub(crate) changed: Event,
     /// This state, for streams and links.
-    this: Weak<State>,
+    this: Weak<NodeState>,
 }
 
-impl State {
-    pub(crate) fn new(hello: Hello, limits: Limits, engine: Arc<dyn Engine>) -> Arc<State> {
-        Arc::new_cyclic(|this| State {
+impl NodeState {
+    pub(crate) fn new(hello: Hello, limits: Limits, engine: Arc<dyn LinkEngine>) -> Arc<NodeState> {
+        Arc::new_cyclic(|this| NodeState {
             hello,
             limits,
             counts: Counts::default(),
@@ -75,7 +73,7 @@ impl State {
     }
 
     /// Returns why a node is not to be connected with this one, if that is so.
-    pub(crate) fn admits(&self, member: &Member) -> Result<(), String> {
+    pub(crate) fn admits(&self, member: &ClusterMember) -> Result<(), String> {
         let me = &self.hello.member;
         if member.incarnation == me.incarnation {
             return Err("the address is that of this node".into());
@@ -165,7 +163,7 @@ impl State {
     }
 
     /// Returns the streams to this life of a node.
-    fn streams_to(&self, member: &Member) -> Vec<Arc<Outgoing>> {
+    fn streams_to(&self, member: &ClusterMember) -> Vec<Arc<Outgoing>> {
         let targets = lock(&self.targets);
         let to = targets.iter().filter(|(target, _)| {
             target.incarnation == member.incarnation && *target.node == *member.name
@@ -178,7 +176,7 @@ impl State {
         &self,
         name: &str,
         inbox: Arc<dyn Inbox>,
-    ) -> Result<(u64, Arc<Stop>), PublishError> {
+    ) -> Result<(u64, Arc<StopSignal>), PublishError> {
         let published = {
             let mut peers = self.peers();
             let (publication, forgotten) = peers.publish(name, inbox, self.limits.names)?;
@@ -357,7 +355,7 @@ impl State {
 }
 
 /// Looks at the links as long as the node exists.
-async fn look(state: Weak<State>) {
+async fn look(state: Weak<NodeState>) {
     let mut last = Instant::now();
     loop {
         let Some(this) = state.upgrade() else { return };
@@ -376,15 +374,15 @@ async fn look(state: Weak<State>) {
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for NodeState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State")
+        f.debug_struct("NodeState")
             .field("hello", &self.hello)
             .finish_non_exhaustive()
     }
 }
 
-impl Owner for State {
+impl Owner for NodeState {
     fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>> {
         self.peers().inbox(actor)
     }
@@ -403,7 +401,7 @@ impl Owner for State {
                 let others = members
                     .into_iter()
                     .filter(|member| member.name != me.name && member.fits());
-                let others: Vec<Member> = others.take(most).collect();
+                let others: Vec<ClusterMember> = others.take(most).collect();
                 return self.engine.learnt(&others);
             }
             News::Bye => {
@@ -429,7 +427,7 @@ impl Owner for State {
         }
     }
 
-    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+    fn spawn(&self, task: Boxed<()>) {
         self.engine.spawn(task);
     }
 
@@ -443,7 +441,7 @@ impl Owner for State {
 }
 
 /// Returns the target for an actor that was published.
-pub(crate) fn target(member: &Member, publication: &Publication, kind: &str) -> Target {
+pub(crate) fn target(member: &ClusterMember, publication: &Publication, kind: &str) -> Target {
     Target {
         node: member.name.as_str().into(),
         incarnation: member.incarnation,

@@ -1,6 +1,6 @@
 //! `NodeStatus`: what a node does at the moment, for people and for metrics.
 
-use super::State;
+use super::NodeState;
 use crate::link::Owner;
 
 /// What a node does at the moment, and what it has counted since it opened.
@@ -55,7 +55,7 @@ pub struct PeerStatus {
 }
 
 impl NodeStatus {
-    pub(super) fn of(state: &State) -> Self {
+    pub(super) fn of(state: &NodeState) -> Self {
         let own = state.hello.member.incarnation;
         let mut links = state.peers().all_links();
         links.retain(|link| link.peer.member.incarnation != own);

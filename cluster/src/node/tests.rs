@@ -4,28 +4,30 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use super::State;
+use futures_lite::future::Boxed;
+
+use super::NodeState;
 use super::state::target;
-use crate::engine::{Engine, Job};
+use crate::engine::LinkEngine;
 use crate::fuzzing::{Kept, Note};
-use crate::link::frame::{Frame, Hello, LENGTH, Member, Publication, Window};
+use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, Publication, Window};
 use crate::link::{Link, lock};
 use crate::{Limits, RemoteAddress, RemoteEnd};
 
 /// An engine that runs nothing, and keeps its tasks and what it hears of other nodes.
 #[derive(Default)]
-struct Still(Mutex<Vec<Member>>, Mutex<Vec<Job>>);
+struct Still(Mutex<Vec<ClusterMember>>, Mutex<Vec<Boxed<()>>>);
 
-impl Engine for Still {
-    fn spawn(&self, task: Job) {
+impl LinkEngine for Still {
+    fn spawn(&self, task: Boxed<()>) {
         lock(&self.1).push(task);
     }
 
-    fn sleep(&self, _: Duration) -> Job {
+    fn sleep(&self, _: Duration) -> Boxed<()> {
         Box::pin(std::future::pending())
     }
 
-    fn learnt(&self, members: &[Member]) {
+    fn learnt(&self, members: &[ClusterMember]) {
         lock(&self.0).extend_from_slice(members);
     }
 
@@ -39,14 +41,14 @@ impl Engine for Still {
 
     fn stop(&self) {}
 
-    fn stopped(&self) -> Job {
+    fn stopped(&self) -> Boxed<()> {
         Box::pin(std::future::ready(()))
     }
 }
 
 fn hello(name: &str, incarnation: u128, addresses: Vec<String>) -> Hello {
     let (lease, frame) = (5000, 4 << 10);
-    let member = Member {
+    let member = ClusterMember {
         name: name.into(),
         incarnation,
         addresses,
@@ -58,9 +60,9 @@ fn hello(name: &str, incarnation: u128, addresses: Vec<String>) -> Hello {
     }
 }
 
-fn node() -> (Arc<State>, Arc<Still>) {
+fn node() -> (Arc<NodeState>, Arc<Still>) {
     let engine = Arc::new(Still::default());
-    let state = State::new(hello("a", 1, Vec::new()), Limits::default(), engine.clone());
+    let state = NodeState::new(hello("a", 1, Vec::new()), Limits::default(), engine.clone());
     (state, engine)
 }
 

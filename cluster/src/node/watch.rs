@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Weak;
 
-use super::State;
+use super::NodeState;
 
 /// A name that has come or gone, from [`NameWatch::next`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,14 +36,14 @@ pub enum NameChange {
 /// A name that comes and goes between two calls of [`next`](NameWatch::next) may not be told.
 #[derive(Debug)]
 pub struct NameWatch {
-    state: Weak<State>,
+    state: Weak<NodeState>,
     prefix: String,
     told: BTreeSet<(String, String, String)>,
     untold: VecDeque<NameChange>,
 }
 
 impl NameWatch {
-    pub(super) fn new(state: Weak<State>, prefix: String) -> Self {
+    pub(super) fn new(state: Weak<NodeState>, prefix: String) -> Self {
         NameWatch {
             state,
             prefix,

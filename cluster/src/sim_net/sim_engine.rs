@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use event_listener::Event;
-use futures_lite::future::or;
+use futures_lite::future::{Boxed, or};
 use greenroom::time::{Instant, sleep};
 
 use super::Net;
-use crate::engine::{Engine, Job, Tasks};
-use crate::link::frame::{Hello, LENGTH, Member};
+use crate::engine::{LinkEngine, Tasks};
+use crate::link::frame::{ClusterMember, Hello, LENGTH};
 use crate::link::{Link, Owner, Wire, lock};
-use crate::node::State;
+use crate::node::NodeState;
 
 /// The time between two tries to connect two nodes.
 const REDIAL: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ const REDIAL: Duration = Duration::from_millis(100);
 pub(crate) struct SimEngine {
     name: String,
     net: Weak<Net>,
-    state: Mutex<Option<Weak<State>>>,
+    state: Mutex<Option<Weak<NodeState>>>,
     /// What arrives, by the numbers of the connections.
     lanes: Mutex<BTreeMap<u64, Lane>>,
     arrived: Event,
@@ -86,7 +86,7 @@ impl SimEngine {
         self.arrived.notify(usize::MAX);
     }
 
-    pub(super) fn start(self: &Arc<Self>, state: &Arc<State>) {
+    pub(super) fn start(self: &Arc<Self>, state: &Arc<NodeState>) {
         *lock(&self.state) = Some(Arc::downgrade(state));
         self.spawn(Box::pin(receive(self.clone())));
         self.spawn(Box::pin(connect(self.clone())));
@@ -94,7 +94,7 @@ impl SimEngine {
         greenroom::spawn(async move { this.tasks.run().await }).detach();
     }
 
-    fn state(&self) -> Option<Arc<State>> {
+    fn state(&self) -> Option<Arc<NodeState>> {
         lock(&self.state).as_ref()?.upgrade()
     }
 
@@ -285,16 +285,16 @@ impl Wire for SimWire {
     }
 }
 
-impl Engine for Arc<SimEngine> {
-    fn spawn(&self, task: Job) {
+impl LinkEngine for Arc<SimEngine> {
+    fn spawn(&self, task: Boxed<()>) {
         self.tasks.spawn(task);
     }
 
-    fn sleep(&self, duration: Duration) -> Job {
+    fn sleep(&self, duration: Duration) -> Boxed<()> {
         Box::pin(sleep(duration))
     }
 
-    fn learnt(&self, _: &[Member]) {}
+    fn learnt(&self, _: &[ClusterMember]) {}
 
     fn left(&self, _: &str) {}
 
@@ -311,7 +311,7 @@ impl Engine for Arc<SimEngine> {
         self.tasks.stop.stop();
     }
 
-    fn stopped(&self) -> Job {
+    fn stopped(&self) -> Boxed<()> {
         self.tasks.ended()
     }
 }

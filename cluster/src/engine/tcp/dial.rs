@@ -15,8 +15,8 @@ use greenroom::time::Instant;
 
 use super::Tcp;
 use super::greet::Dialled;
-use crate::engine::Engine;
-use crate::link::frame::Member;
+use crate::engine::LinkEngine;
+use crate::link::frame::ClusterMember;
 use crate::link::{Link, lock};
 
 /// How long a connection may take to be made.
@@ -98,13 +98,13 @@ impl Dials {
     }
 
     /// Begins to greet this life of a node. Returns `None` if it is being greeted.
-    pub(super) fn greet(&self, member: &Member) -> Option<Greeted<'_>> {
+    pub(super) fn greet(&self, member: &ClusterMember) -> Option<Greeted<'_>> {
         let life = (member.name.clone(), member.incarnation);
         let is_new = lock(&self.state).greeted.insert(life.clone());
         is_new.then(|| Greeted(self, life))
     }
 
-    pub(super) fn greets(&self, member: &Member) -> bool {
+    pub(super) fn greets(&self, member: &ClusterMember) -> bool {
         let life = (member.name.clone(), member.incarnation);
         lock(&self.state).greeted.contains(&life)
     }
@@ -128,7 +128,7 @@ impl Dials {
     }
 
     /// Adds a node. Returns whether a task is to dial it, since none does.
-    fn learn(&self, member: &Member, is_own_word: bool) -> bool {
+    fn learn(&self, member: &ClusterMember, is_own_word: bool) -> bool {
         let state = &mut *lock(&self.state);
         let members = &state.members;
         let has_room = members.len() < MOST_MEMBERS || members.contains_key(&member.name);
@@ -189,7 +189,7 @@ impl Tcp {
 
     /// Dials nodes that are not connected. Of one life of a node, its own word counts more than
     /// that of others.
-    pub(super) fn dial_members(self: &Arc<Self>, members: &[Member], is_own_word: bool) {
+    pub(super) fn dial_members(self: &Arc<Self>, members: &[ClusterMember], is_own_word: bool) {
         let Some(state) = self.state() else { return };
         for member in members {
             if !self.dials.learn(member, is_own_word) {

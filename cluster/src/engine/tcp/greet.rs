@@ -18,7 +18,7 @@ use super::socket::Socket;
 use super::tls::stands_for;
 use super::wire;
 use super::{Greeting, Tcp};
-use crate::link::frame::{Hello, LENGTH, MAGIC, Member, VERSION, framed};
+use crate::link::frame::{ClusterMember, Hello, LENGTH, MAGIC, VERSION, framed};
 use crate::link::{Link, Owner};
 
 /// How long a greeting may take, with the certificates: less than a lookup waits.
@@ -163,7 +163,7 @@ impl Tcp {
     fn comes_up(&self, hello: &Hello, is_dialled: bool) -> Result<(), String> {
         let state = self.state().ok_or("the node is closed")?;
         state.admits(&hello.member)?;
-        let Member {
+        let ClusterMember {
             name, incarnation, ..
         } = &hello.member;
         // Both nodes may dial at once. Both then keep what the one with the lower name has dialled.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::socket::Socket;
 use super::{Tls, wire};
-use crate::link::frame::{Frame, Hello, LENGTH, MAGIC, Member, StreamEnd, VERSION, framed};
+use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, MAGIC, StreamEnd, VERSION, framed};
 use crate::{Node, Remote, RemoteAddress};
 
 /// The time after which a test hangs.
@@ -127,7 +127,7 @@ async fn greet(
     let hello = read(connection).await.unwrap();
     let theirs: Hello = postcard::from_bytes(&hello).unwrap();
     let (lease, frame) = (5000, 1 << 20);
-    let member = Member {
+    let member = ClusterMember {
         name: name.into(),
         incarnation: life,
         addresses,
@@ -299,7 +299,7 @@ fn a_node_that_is_connected_says_itself_where_it_listens() {
         let mut c = Async::<TcpStream>::connect(at).await.unwrap();
         assert!(greet(&mut c, "c", 1, Vec::new()).await.0);
         // Perhaps an earlier life.
-        let told = Member {
+        let told = ClusterMember {
             name: "b".into(),
             incarnation: 2,
             addresses: vec![address(&wrong)],
@@ -330,7 +330,7 @@ fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
         while node.status().peers.is_empty() {
             greenroom::time::sleep(Duration::from_millis(1)).await;
         }
-        let told = Member {
+        let told = ClusterMember {
             name: "b".into(),
             incarnation: 2,
             addresses: vec![other.listens()[0].clone(), at],

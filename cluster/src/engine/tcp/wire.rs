@@ -15,7 +15,7 @@ use futures_lite::future::{or, yield_now};
 use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::socket::{Half, Socket};
-use crate::engine::Engine;
+use crate::engine::LinkEngine;
 use crate::link::frame::{LENGTH, first};
 use crate::link::{Link, Wire, lock};
 
@@ -171,7 +171,7 @@ impl Shared {
 impl Connection {
     /// Writes what is pushed and reads frames, until the link is cut or the socket ends. Returns
     /// whether a frame was malformed.
-    pub(super) async fn serve(self, link: &Arc<Link>, engine: &dyn Engine) -> bool {
+    pub(super) async fn serve(self, link: &Arc<Link>, engine: &dyn LinkEngine) -> bool {
         let (from, to) = (self.socket.clone(), self.socket);
         // A task of its own, so that a wake-up of the one does not poll the other.
         let (shared, for_writer) = (self.shared.clone(), link.clone());

@@ -24,7 +24,7 @@ use async_io::{Async, Timer};
 use event_listener::Event;
 use futures_lite::future::Boxed;
 
-pub(crate) use address::{ListenAddress, bare};
+pub(crate) use address::{bare, bind};
 use dial::Dials;
 pub(crate) use tls::Tls;
 
@@ -89,47 +89,48 @@ impl Tcp {
         self.state.get()?.upgrade()
     }
 
-    /// Counts a connection that greets. Waits if there are too many.
-    async fn greeting(self: &Arc<Self>) -> Greeting {
+    /// Counts a connection that greets, until `end_greeting`. Waits if there are too many.
+    async fn begin_greeting(&self) {
         loop {
             let listener = self.greeted.listen();
-            // One task counts up, so there are never more.
+            // One thread counts, so there are never more.
             if self.greetings.load(Ordering::Relaxed) < GREETINGS {
                 self.greetings.fetch_add(1, Ordering::Relaxed);
-                return Greeting(self.clone());
+                return;
             }
             listener.await;
         }
     }
-}
 
-struct Greeting(Arc<Tcp>);
-
-impl Drop for Greeting {
-    fn drop(&mut self) {
-        self.0.greetings.fetch_sub(1, Ordering::Relaxed);
-        self.0.greeted.notify(1);
+    fn end_greeting(&self) {
+        self.greetings.fetch_sub(1, Ordering::Relaxed);
+        self.greeted.notify(1);
     }
 }
 
-/// Accepts connections.
+/// Accepts connections. Each greets, and is served until its link is down, in a task of its own.
 async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
     loop {
-        let greeting = engine.greeting().await;
+        // Before the accept, so that a connection too many waits in the system's queue.
+        engine.begin_greeting().await;
         match listener.accept().await {
             Ok((socket, _)) => {
                 let this = engine.clone();
                 engine.spawn(Box::pin(async move {
-                    if let Err(why) = this.accepted(socket, greeting).await
-                        && let Some(state) = this.state()
-                    {
-                        state.refused(why);
+                    let greeted = this.accepted(socket).await;
+                    this.end_greeting();
+                    match (greeted, this.state()) {
+                        (Ok((link, connection)), _) => this.serve(link, connection).await,
+                        (Err(why), Some(state)) => state.refused(why),
+                        (Err(_), None) => {}
                     }
                 }));
             }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(_) => {
-                Timer::after(PAUSE).await;
+            Err(error) => {
+                if error.kind() != io::ErrorKind::ConnectionAborted {
+                    Timer::after(PAUSE).await;
+                }
+                engine.end_greeting();
             }
         }
     }

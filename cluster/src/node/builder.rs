@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::names::{LONGEST_NAME, SHORTEST_LEASE};
 use super::{Node, NodeState};
-use crate::engine::tcp::{ListenAddress, Tcp, Tls, bare};
+use crate::engine::tcp::{Tcp, Tls, bare, bind};
 use crate::error::OpenError;
 use crate::limits::Limits;
 use crate::link::frame::{ClusterMember, Hello};
@@ -203,9 +203,8 @@ impl NodeBuilder {
     fn open_at_sockets(self) -> Result<Node, OpenError> {
         let tls = match &self.identity {
             None => None,
-            Some([certificate, key, authority]) => {
-                let paths = (certificate.clone(), key.clone(), authority.clone());
-                let tls = Tls::read(paths.0, paths.1, paths.2, &self.name);
+            Some(files) => {
+                let tls = Tls::read(files.clone(), &self.name);
                 Some(Arc::new(tls.map_err(OpenError::Identity)?))
             }
         };
@@ -216,14 +215,11 @@ impl NodeBuilder {
                 .map_err(OpenError::Option)
         };
         let (seeds, advertise) = (all_bare(&self.seeds)?, all_bare(&self.advertise)?);
-        let listen = self
-            .listen
-            .iter()
-            .map(|given| ListenAddress::parse(given, is_tls));
-        let listen = listen.collect::<Result<Vec<_>, _>>()?;
-        let bound = listen
-            .iter()
-            .map(|address| address.bind(is_tls || self.is_insecure));
+        // All addresses are checked before one is bound.
+        let listen = all_bare(&self.listen)?;
+        let may_be_exposed = is_tls || self.is_insecure;
+        let bound = (self.listen.iter().zip(&listen))
+            .map(|(given, bare)| bind(given, bare, may_be_exposed));
         let (listeners, dialled): (Vec<_>, Vec<_>) =
             bound.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let listens = listeners

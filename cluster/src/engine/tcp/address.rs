@@ -1,17 +1,11 @@
-//! `ListenAddress`: where a node listens, as a user writes it.
+//! Addresses of nodes, as a user writes them.
 //!
-//! `tls/host:port`, `tcp/host:port` or `host:port`.
+//! `tls/host:port`, `tcp/host:port` or `host:port`. The last one is the bare form of all of them.
 
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 
 use crate::error::OpenError;
-
-pub(crate) struct ListenAddress {
-    given: String,
-    /// `host:port`
-    bare: String,
-}
 
 /// Splits off the protocol. Returns the rest, or what is wrong: links of a node are all of one kind.
 pub(crate) fn bare(given: &str, is_tls: bool) -> Result<String, String> {
@@ -35,36 +29,30 @@ pub(crate) fn bare(given: &str, is_tls: bool) -> Result<String, String> {
     }
 }
 
-impl ListenAddress {
-    pub(crate) fn parse(given: &str, is_tls: bool) -> Result<Self, OpenError> {
-        let bare = bare(given, is_tls).map_err(OpenError::Option)?;
-        let given = given.into();
-        Ok(ListenAddress { given, bare })
+/// Binds an address, given and bare. Returns the listener, and the address under which others may
+/// dial it.
+pub(crate) fn bind(
+    given: &str,
+    bare: &str,
+    may_be_exposed: bool,
+) -> Result<(TcpListener, Option<String>), OpenError> {
+    let failed = |error: io::Error| OpenError::Listen(given.into(), error);
+    let addresses: Vec<_> = bare.to_socket_addrs().map_err(failed)?.collect();
+    if !may_be_exposed && addresses.iter().any(|at| !at.ip().is_loopback()) {
+        return Err(OpenError::Exposed(given.into()));
     }
-
-    /// Binds the address. Returns the listener, and the address under which others may dial it.
-    pub(crate) fn bind(
-        &self,
-        may_be_exposed: bool,
-    ) -> Result<(TcpListener, Option<String>), OpenError> {
-        let failed = |error: io::Error| OpenError::Listen(self.given.clone(), error);
-        let addresses: Vec<_> = self.bare.to_socket_addrs().map_err(failed)?.collect();
-        if !may_be_exposed && addresses.iter().any(|at| !at.ip().is_loopback()) {
-            return Err(OpenError::Exposed(self.given.clone()));
-        }
-        let listener = TcpListener::bind(&addresses[..]).map_err(failed)?;
-        let at = listener.local_addr().map_err(failed)?;
-        let host = self.bare.rsplit_once(':').map_or("", |(host, _)| host);
-        let is_any = at.ip().is_unspecified();
-        let is_name = host
-            .trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_err();
-        let dialled = match (is_any, is_name) {
-            (true, _) => None,
-            (false, true) => Some(format!("{host}:{}", at.port())),
-            (false, false) => Some(at.to_string()),
-        };
-        Ok((listener, dialled))
-    }
+    let listener = TcpListener::bind(&addresses[..]).map_err(failed)?;
+    let at = listener.local_addr().map_err(failed)?;
+    let host = bare.rsplit_once(':').map_or("", |(host, _)| host);
+    let is_any = at.ip().is_unspecified();
+    let is_name = host
+        .trim_matches(['[', ']'])
+        .parse::<std::net::IpAddr>()
+        .is_err();
+    let dialled = match (is_any, is_name) {
+        (true, _) => None,
+        (false, true) => Some(format!("{host}:{}", at.port())),
+        (false, false) => Some(at.to_string()),
+    };
+    Ok((listener, dialled))
 }

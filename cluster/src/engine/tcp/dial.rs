@@ -37,13 +37,13 @@ const MOST_MEMBERS: usize = 1 << 10;
 
 pub(super) struct Dials {
     seeds: Vec<String>,
-    state: Mutex<Known>,
+    state: Mutex<DialState>,
     /// Notified when a link is down, or a node was forgotten.
     changed: Event,
 }
 
 #[derive(Default)]
-struct Known {
+struct DialState {
     /// The nodes that others have named, by their names.
     members: BTreeMap<String, Addresses>,
     /// The names of the nodes that a task dials. It may not know yet that one was forgotten.
@@ -59,12 +59,12 @@ struct Known {
 /// The addresses of a node.
 #[derive(Default)]
 struct Addresses {
-    /// The life that the last word was about.
+    /// The life that the newest of them are of.
     incarnation: u128,
-    /// Those that the node itself has said when it was connected.
+    /// Those that the node itself has sent when it was connected.
     own: Vec<String>,
-    /// Those that others have told since, of another life.
-    told: Vec<String>,
+    /// Those that others have sent since, of another life.
+    foreign: Vec<String>,
 }
 
 impl Dials {
@@ -141,10 +141,10 @@ impl Dials {
             let known = state.members.entry(member.name.clone()).or_default();
             known.incarnation = member.incarnation;
             let addresses = member.addresses.clone();
-            // Others may be wrong, or tell of an earlier life.
+            // Others may be wrong, or mean an earlier life.
             match is_own_word {
-                true => (known.own, known.told) = (addresses, Vec::new()),
-                false => known.told = addresses,
+                true => (known.own, known.foreign) = (addresses, Vec::new()),
+                false => known.foreign = addresses,
             }
         }
         state.dialled.insert(member.name.clone())
@@ -162,7 +162,7 @@ impl Dials {
     fn addresses(&self, name: &str) -> Option<Vec<String>> {
         let mut state = lock(&self.state);
         let known = state.members.get(name);
-        let addresses = known.map(|known| [&known.own[..], &known.told].concat());
+        let addresses = known.map(|known| [&known.own[..], &known.foreign].concat());
         if addresses.is_none() {
             state.dialled.remove(name);
         }

@@ -12,12 +12,12 @@ use std::time::Duration;
 use async_io::{Async, Timer};
 use futures_lite::future::or;
 use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::socket::Socket;
+use super::Tcp;
+use super::socket::LinkSocket;
 use super::tls::stands_for;
 use super::wire;
-use super::{Greeting, Tcp};
 use crate::link::frame::{ClusterMember, Hello, LENGTH, MAGIC, VERSION, framed};
 use crate::link::{Link, Owner};
 
@@ -26,13 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The bytes of a hello. It has a name and some addresses.
 const LONGEST_HELLO: usize = 16 << 10;
-
-/// What a node says to one that has dialled it.
-#[derive(Serialize, Deserialize)]
-enum Verdict {
-    Welcome,
-    Refused(String),
-}
 
 /// What has become of a dial.
 pub(super) enum Dialled {
@@ -43,31 +36,24 @@ pub(super) enum Dialled {
 }
 
 impl Tcp {
-    /// Greets a node that has dialled this one, and serves the link until it is down.
+    /// Greets a node that has dialled this one. Returns the link, which is up.
     pub(super) async fn accepted(
         self: &Arc<Self>,
         socket: Async<TcpStream>,
-        greeting: Greeting,
-    ) -> Result<(), String> {
-        let greeted = async {
-            let mut socket = self.secured(socket, true).await?;
-            self.say_hello(&mut socket).await?;
-            let hello = self.hear_hello(&mut socket).await?;
-            let up = self.comes_up(&hello, socket.is_dialled);
-            // Until the link is up, this node says hello to that one nowhere else.
+    ) -> Result<(Arc<Link>, wire::Connection), String> {
+        in_time(async {
+            let mut socket = self.secured(socket, false).await?;
+            self.send_hello(&mut socket).await?;
+            let hello = self.receive_hello(&mut socket).await?;
+            // The dialler receives it as it is: it is welcome, or this is why not.
+            let up: Result<(), String> = self.comes_up(&hello, false);
+            // Until the link is up, this node sends no hello to that one elsewhere.
             let _greeted = self.dials.greet(&hello.member);
-            let verdict = match &up {
-                Ok(()) => Verdict::Welcome,
-                Err(why) => Verdict::Refused(why.clone()),
-            };
-            write(&mut socket, &framed(&verdict)).await?;
+            write(&mut socket, &framed(&up)).await?;
             up?;
-            self.begin(hello, socket)
-        };
-        let (link, connection) = in_time(greeted).await?;
-        drop(greeting);
-        self.serve(link, connection).await;
-        Ok(())
+            self.begin(hello, socket, false)
+        })
+        .await
     }
 
     /// Greets a node that was dialled, and serves the link until it is down. Calls `is_up` when it
@@ -78,8 +64,8 @@ impl Tcp {
         is_up: impl Fn(),
     ) -> Result<Dialled, String> {
         let greeted = async {
-            let mut socket = self.secured(socket, false).await?;
-            let hello = self.hear_hello(&mut socket).await?;
+            let mut socket = self.secured(socket, true).await?;
+            let hello = self.receive_hello(&mut socket).await?;
             let name = hello.member.name.clone();
             let state = self.state().ok_or("the node is closed")?;
             let old = state.link_to(&name);
@@ -93,15 +79,13 @@ impl Tcp {
             let Some(_greeted) = self.dials.greet(&hello.member) else {
                 return Ok(Err(name));
             };
-            // The other node hears nothing of a link that is not to be.
-            self.comes_up(&hello, socket.is_dialled)?;
-            self.say_hello(&mut socket).await?;
-            match hear::<Verdict>(&mut socket).await? {
-                Verdict::Refused(why) => return Err(why),
-                Verdict::Welcome => {}
-            }
-            self.comes_up(&hello, socket.is_dialled)?;
-            Ok(Ok(self.begin(hello, socket)?))
+            // The other node receives nothing about a link that is not to be.
+            self.comes_up(&hello, true)?;
+            self.send_hello(&mut socket).await?;
+            // What the other node has found of this one.
+            receive::<Result<(), String>>(&mut socket).await??;
+            self.comes_up(&hello, true)?;
+            Ok(Ok(self.begin(hello, socket, true)?))
         };
         match in_time(greeted).await? {
             Err(known) => Ok(Dialled::Known(known)),
@@ -113,21 +97,24 @@ impl Tcp {
         }
     }
 
-    async fn secured(&self, socket: Async<TcpStream>, accepts: bool) -> Result<Socket, String> {
+    async fn secured(
+        &self,
+        socket: Async<TcpStream>,
+        is_dialled: bool,
+    ) -> Result<LinkSocket, String> {
         let _ = socket.get_ref().set_nodelay(true);
-        let is_dialled = !accepts;
         let Some(tls) = &self.tls else {
-            return Ok(Socket::plain(socket, is_dialled));
+            return Ok(LinkSocket::Plain(socket));
         };
-        let secured = match accepts {
-            true => tls.accept(socket).await,
-            false => tls.connect(socket).await,
+        let secured = match is_dialled {
+            true => tls.connect(socket).await,
+            false => tls.accept(socket).await,
         };
         let secured = secured.map_err(|error| format!("no secure connection: {error}"))?;
-        Ok(Socket::secured(secured, is_dialled))
+        Ok(LinkSocket::Secured(Box::new(secured)))
     }
 
-    async fn say_hello(&self, socket: &mut Socket) -> Result<(), String> {
+    async fn send_hello(&self, socket: &mut LinkSocket) -> Result<(), String> {
         let state = self.state().filter(|state| !state.peers().is_closed);
         let state = state.ok_or("the node is closed")?;
         let mut bytes = MAGIC.to_vec();
@@ -136,7 +123,8 @@ impl Tcp {
         write(socket, &bytes).await
     }
 
-    async fn hear_hello(&self, socket: &mut Socket) -> Result<Hello, String> {
+    /// Reads what the other node sends first: magic, version, hello.
+    async fn receive_hello(&self, socket: &mut LinkSocket) -> Result<Hello, String> {
         let mut start = [0; MAGIC.len() + size_of::<u16>()];
         read(socket, &mut start).await?;
         let (magic, version) = start.split_at(MAGIC.len());
@@ -149,7 +137,7 @@ impl Tcp {
                 "the versions differ: ours is {VERSION}, theirs is {theirs}"
             ));
         }
-        let hello: Hello = hear(socket).await?;
+        let hello: Hello = receive(socket).await?;
         let name = &hello.member.name;
         if socket.peer().is_some_and(|peer| !stands_for(peer, name)) {
             return Err(format!(
@@ -184,10 +172,10 @@ impl Tcp {
     fn begin(
         self: &Arc<Self>,
         hello: Hello,
-        socket: Socket,
+        socket: LinkSocket,
+        is_dialled: bool,
     ) -> Result<(Arc<Link>, wire::Connection), String> {
         let state = self.state().ok_or("the node is closed")?;
-        let is_dialled = socket.is_dialled;
         let (wire, connection) = wire::new(socket, state.limits().frame);
         let member = hello.member.clone();
         let link = state.up(hello, wire)?;
@@ -196,7 +184,7 @@ impl Tcp {
         Ok((link, connection))
     }
 
-    async fn serve(self: &Arc<Self>, link: Arc<Link>, connection: wire::Connection) {
+    pub(super) async fn serve(self: &Arc<Self>, link: Arc<Link>, connection: wire::Connection) {
         let malformed = connection.serve(&link, self).await;
         let Some(state) = self.state() else { return };
         if malformed {
@@ -232,14 +220,14 @@ async fn read(socket: &mut (impl AsyncRead + Unpin), bytes: &mut [u8]) -> Result
 fn ended(error: io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "the other side has closed the connection".into(),
-        // An alert of TLS: with version 1.3 the dialler hears it after its own part is done.
+        // An alert of TLS: with version 1.3 the dialler receives it after its own part is done.
         io::ErrorKind::InvalidData => format!("no secure connection: {error}"),
         _ => error.to_string(),
     }
 }
 
 /// Reads a value with its length in front.
-async fn hear<T: for<'a> Deserialize<'a>>(socket: &mut Socket) -> Result<T, String> {
+async fn receive<T: for<'a> Deserialize<'a>>(socket: &mut LinkSocket) -> Result<T, String> {
     let mut length = [0; LENGTH];
     read(socket, &mut length).await?;
     let length = u32::from_le_bytes(length) as usize;

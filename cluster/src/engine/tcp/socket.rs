@@ -1,4 +1,4 @@
-//! `Socket`: a connection, plain or secured, and the halves that its reader and its writer use.
+//! `LinkSocket`: a connection, plain or secured, and the halves that its reader and its writer use.
 //!
 //! No call blocks. The lock of the halves is held for one poll.
 
@@ -16,88 +16,72 @@ use futures_rustls::rustls::CommonState;
 use crate::link::lock;
 
 /// A connection, plain or secured.
-pub(super) struct Socket {
-    stream: Stream,
-    /// Whether this node has dialled.
-    pub(super) is_dialled: bool,
-}
-
-enum Stream {
+pub(super) enum LinkSocket {
     Plain(Async<TcpStream>),
     Secured(Box<TlsStream<Async<TcpStream>>>),
 }
 
-impl Socket {
-    pub(super) fn plain(stream: Async<TcpStream>, is_dialled: bool) -> Self {
-        let stream = Stream::Plain(stream);
-        Socket { stream, is_dialled }
-    }
-
-    pub(super) fn secured(stream: TlsStream<Async<TcpStream>>, is_dialled: bool) -> Self {
-        let stream = Stream::Secured(Box::new(stream));
-        Socket { stream, is_dialled }
-    }
-
+impl LinkSocket {
     /// Returns what TLS knows of the other side.
     pub(super) fn peer(&self) -> Option<&CommonState> {
-        match &self.stream {
-            Stream::Plain(_) => None,
-            Stream::Secured(stream) => Some(stream.get_ref().1),
+        match self {
+            LinkSocket::Plain(_) => None,
+            LinkSocket::Secured(stream) => Some(stream.get_ref().1),
         }
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for LinkSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, bytes),
-            Stream::Secured(stream) => Pin::new(stream).poll_read(cx, bytes),
+        match &mut *self {
+            LinkSocket::Plain(stream) => Pin::new(stream).poll_read(cx, bytes),
+            LinkSocket::Secured(stream) => Pin::new(stream).poll_read(cx, bytes),
         }
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for LinkSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Secured(stream) => Pin::new(stream).poll_write(cx, bytes),
+        match &mut *self {
+            LinkSocket::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            LinkSocket::Secured(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Secured(stream) => Pin::new(stream).poll_flush(cx),
+        match &mut *self {
+            LinkSocket::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            LinkSocket::Secured(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_close(cx),
-            Stream::Secured(stream) => Pin::new(stream).poll_close(cx),
+        match &mut *self {
+            LinkSocket::Plain(stream) => Pin::new(stream).poll_close(cx),
+            LinkSocket::Secured(stream) => Pin::new(stream).poll_close(cx),
         }
     }
 }
 
 /// A handle of a socket, for one of its users.
 #[derive(Clone)]
-pub(super) struct Half(Arc<Mutex<Socket>>);
+pub(super) struct Half(Arc<Mutex<LinkSocket>>);
 
 impl Half {
-    pub(super) fn new(socket: Socket) -> Self {
+    pub(super) fn new(socket: LinkSocket) -> Self {
         Half(Arc::new(Mutex::new(socket)))
     }
 
     /// Calls `poll` unless another user polls.
-    pub(super) fn try_with<T>(&self, poll: impl FnOnce(Pin<&mut Socket>) -> T) -> Option<T> {
+    pub(super) fn try_with<T>(&self, poll: impl FnOnce(Pin<&mut LinkSocket>) -> T) -> Option<T> {
         match self.0.try_lock() {
             Ok(mut socket) => Some(poll(Pin::new(&mut socket))),
             Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => None,

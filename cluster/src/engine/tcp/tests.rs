@@ -12,7 +12,7 @@ use greenroom::{Context, Handle, Reply, spawn};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde::{Deserialize, Serialize};
 
-use super::socket::Socket;
+use super::socket::LinkSocket;
 use super::{Tls, wire};
 use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, MAGIC, StreamEnd, VERSION, framed};
 use crate::{Node, Remote, RemoteAddress};
@@ -106,8 +106,7 @@ async fn read(connection: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
 /// Connects with the certificate of mallory, under this name and number of a life. Returns whether
 /// that is welcome, and the number of the other node.
 async fn connect(folder: &Folder, to: &Node, name: &str, life: u128) -> (Connection, bool, u128) {
-    let [certificate, key, authority] = folder.files("mallory");
-    let tls = Arc::new(Tls::read(certificate, key, authority, "mallory").unwrap());
+    let tls = Arc::new(Tls::read(folder.files("mallory"), "mallory").unwrap());
     let at: SocketAddr = to.listens()[0].parse().unwrap();
     let socket = Async::<TcpStream>::connect(at).await.unwrap();
     let mut connection = tls.connect(socket).await.unwrap();
@@ -299,14 +298,14 @@ fn a_node_that_is_connected_says_itself_where_it_listens() {
         let mut c = Async::<TcpStream>::connect(at).await.unwrap();
         assert!(greet(&mut c, "c", 1, Vec::new()).await.0);
         // Perhaps an earlier life.
-        let told = ClusterMember {
+        let named = ClusterMember {
             name: "b".into(),
             incarnation: 2,
             addresses: vec![address(&wrong)],
         };
-        let told = Frame::Members(vec![told]).encode();
+        let named = Frame::Members(vec![named]).encode();
         let stray = Frame::Close { stream: 1 }.encode();
-        c.write_all(&[told, stray].concat()).await.unwrap();
+        c.write_all(&[named, stray].concat()).await.unwrap();
         while node.status().stray == 0 {
             greenroom::time::sleep(Duration::from_millis(1)).await;
         }
@@ -330,7 +329,7 @@ fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
         while node.status().peers.is_empty() {
             greenroom::time::sleep(Duration::from_millis(1)).await;
         }
-        let told = ClusterMember {
+        let named = ClusterMember {
             name: "b".into(),
             incarnation: 2,
             addresses: vec![other.listens()[0].clone(), at],
@@ -338,7 +337,7 @@ fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
         let first: SocketAddr = node.listens()[0].parse().unwrap();
         let mut c = Async::<TcpStream>::connect(first).await.unwrap();
         assert!(greet(&mut c, "c", 1, Vec::new()).await.0);
-        c.write_all(&Frame::Members(vec![told]).encode())
+        c.write_all(&Frame::Members(vec![named]).encode())
             .await
             .unwrap();
         let dialled = greenroom::time::timeout(LONG, second.accept());
@@ -352,7 +351,7 @@ fn sixty_four_of_the_largest_frames_may_wait_for_a_peer() {
         let listener = Async::<TcpListener>::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = listener.get_ref().local_addr().unwrap();
         let socket = Async::<TcpStream>::connect(at).await.unwrap();
-        let (wire, _connection) = wire::new(Socket::plain(socket, true), 64 << 20);
+        let (wire, _connection) = wire::new(LinkSocket::Plain(socket), 64 << 20);
         let frame = vec![0; 24 << 20];
         for _ in 0..4 {
             wire.push(&frame, false);
@@ -361,7 +360,7 @@ fn sixty_four_of_the_largest_frames_may_wait_for_a_peer() {
 
         // With smaller ones the peer takes nothing, and the link is cut.
         let socket = Async::<TcpStream>::connect(at).await.unwrap();
-        let (wire, _connection) = wire::new(Socket::plain(socket, true), 1 << 20);
+        let (wire, _connection) = wire::new(LinkSocket::Plain(socket), 1 << 20);
         for _ in 0..4 {
             wire.push(&frame, false);
         }

@@ -34,14 +34,9 @@ use crate::link::lock;
 pub(crate) struct Tls {
     /// The name of the node.
     name: String,
-    files: Files,
+    /// The files of the certificate, of its key and of the authority.
+    files: [PathBuf; 3],
     configs: Mutex<Configs>,
-}
-
-struct Files {
-    certificate: PathBuf,
-    key: PathBuf,
-    authority: PathBuf,
 }
 
 #[derive(Clone)]
@@ -51,18 +46,9 @@ struct Configs {
 }
 
 impl Tls {
-    pub(crate) fn read(
-        certificate: PathBuf,
-        key: PathBuf,
-        authority: PathBuf,
-        name: &str,
-    ) -> Result<Self, RenewError> {
-        let files = Files {
-            certificate,
-            key,
-            authority,
-        };
-        let configs = files.read(name)?;
+    /// Reads the files of the certificate, of its key and of the authority.
+    pub(crate) fn read(files: [PathBuf; 3], name: &str) -> Result<Self, RenewError> {
+        let configs = Configs::read(&files, name)?;
         Ok(Tls {
             name: name.into(),
             files,
@@ -72,7 +58,7 @@ impl Tls {
 
     /// Reads the files anew. If one cannot be used, all stays as it was.
     pub(crate) fn renew(&self) -> Result<(), RenewError> {
-        let configs = self.files.read(&self.name)?;
+        let configs = Configs::read(&self.files, &self.name)?;
         *lock(&self.configs) = configs;
         Ok(())
     }
@@ -116,8 +102,12 @@ fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
     verified.is_ok()
 }
 
-impl Files {
-    fn read(&self, name: &str) -> Result<Configs, RenewError> {
+impl Configs {
+    /// Reads the three files, and makes of them what both sides of a link need.
+    fn read(
+        [certificate, key_file, authority]: &[PathBuf; 3],
+        name: &str,
+    ) -> Result<Configs, RenewError> {
         let wrong = |path: &PathBuf, why: &dyn std::fmt::Display| {
             RenewError::new(path.display().to_string(), why)
         };
@@ -131,40 +121,40 @@ impl Files {
                 false => Ok(chain),
             }
         };
-        let chain = read(&self.certificate)?;
+        let chain = read(certificate)?;
         if !has_name(&chain[0], name) {
             let why = format!("it has no DNS name {name:?}, which is the name of the node");
-            return Err(wrong(&self.certificate, &why));
+            return Err(wrong(certificate, &why));
         }
-        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| match error {
-            pem::Error::NoItemsFound => wrong(&self.key, &"it has no key, or an encrypted one"),
-            error => wrong(&self.key, &error),
+        let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| match error {
+            pem::Error::NoItemsFound => wrong(key_file, &"it has no key, or an encrypted one"),
+            error => wrong(key_file, &error),
         })?;
         let mut roots = RootCertStore::empty();
-        for root in read(&self.authority)? {
-            roots.add(root).map_err(|e| wrong(&self.authority, &e))?;
+        for root in read(authority)? {
+            roots.add(root).map_err(|e| wrong(authority, &e))?;
         }
         let roots = Arc::new(roots);
         let provider = Arc::new(ring::default_provider());
         let clients = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone());
-        let clients = clients.build().map_err(|e| wrong(&self.authority, &e))?;
+        let clients = clients.build().map_err(|e| wrong(authority, &e))?;
         let server = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|e| wrong(&self.certificate, &e))?
+            .map_err(|e| wrong(certificate, &e))?
             .with_client_cert_verifier(clients)
             .with_single_cert(chain.clone(), key.clone_key())
-            .map_err(|e| wrong(&self.key, &e))?;
+            .map_err(|e| wrong(key_file, &e))?;
         let verifier = Arc::new(Verifier {
             roots,
             provider: provider.clone(),
         });
         let mut client = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|e| wrong(&self.certificate, &e))?
+            .map_err(|e| wrong(certificate, &e))?
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_client_auth_cert(chain, key)
-            .map_err(|e| wrong(&self.key, &e))?;
+            .map_err(|e| wrong(key_file, &e))?;
         client.enable_sni = false;
         client.resumption = Resumption::disabled();
         Ok(Configs {

@@ -14,7 +14,7 @@ use event_listener::Event;
 use futures_lite::future::{or, yield_now};
 use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::socket::{Half, Socket};
+use super::socket::{Half, LinkSocket};
 use crate::engine::LinkEngine;
 use crate::link::frame::{LENGTH, first};
 use crate::link::{Link, Wire, lock};
@@ -28,17 +28,17 @@ const MOST_FRAMES: usize = 64;
 /// The room of a read.
 const ROOM: usize = 64 << 10;
 
-/// What the wire and the tasks of the connection share.
-#[derive(Default)]
-struct Shared {
-    out: Mutex<Out>,
+/// The wire of a link, which its senders and the tasks of the connection share.
+struct TcpWire {
+    backlog: Mutex<Backlog>,
+    most_backlog: usize,
     /// Notified when the wire is cut.
     cut: Event,
 }
 
 /// What waits to be written.
 #[derive(Default)]
-struct Out {
+struct Backlog {
     bytes: Vec<u8>,
     /// The bytes that the writer has taken and not written.
     taken: usize,
@@ -50,29 +50,27 @@ struct Out {
     is_cut: bool,
 }
 
-struct TcpWire {
-    shared: Arc<Shared>,
-    most_backlog: usize,
-}
-
 /// The side of the wire that has the socket.
 pub(super) struct Connection {
     socket: Half,
-    shared: Arc<Shared>,
+    wire: Arc<TcpWire>,
     largest_frame: usize,
 }
 
-pub(super) fn new(socket: Socket, largest_frame: usize) -> (Arc<dyn Wire>, Connection) {
-    let shared = Arc::new(Shared::default());
+pub(super) fn new(socket: LinkSocket, largest_frame: usize) -> (Arc<dyn Wire>, Connection) {
     let socket = Half::new(socket);
-    lock(&shared.out).socket = Some(socket.clone());
+    let backlog = Backlog {
+        socket: Some(socket.clone()),
+        ..Backlog::default()
+    };
     let wire = Arc::new(TcpWire {
-        shared: shared.clone(),
+        backlog: Mutex::new(backlog),
         most_backlog: MOST_BACKLOG.max(MOST_FRAMES.saturating_mul(largest_frame)),
+        cut: Event::new(),
     });
     let connection = Connection {
         socket,
-        shared,
+        wire: wire.clone(),
         largest_frame,
     };
     (wire, connection)
@@ -80,15 +78,16 @@ pub(super) fn new(socket: Socket, largest_frame: usize) -> (Arc<dyn Wire>, Conne
 
 impl Wire for TcpWire {
     fn push(&self, frame: &[u8], is_alone: bool) {
-        let mut out = lock(&self.shared.out);
+        let mut out = lock(&self.backlog);
         if out.is_cut {
             return;
         }
         if out.bytes.len() > self.most_backlog {
             // The peer takes nothing, and asks for more.
             drop(out);
-            return self.shared.cut();
+            return self.cut();
         }
+        // The writer waits for bytes: it has none of its own, and this frame is the next one.
         let is_idle = out.bytes.is_empty() && out.writer.is_some();
         let written = match is_alone && is_idle {
             true => out.write_now(frame),
@@ -96,7 +95,7 @@ impl Wire for TcpWire {
         };
         let Ok(written) = written else {
             drop(out);
-            return self.shared.cut();
+            return self.cut();
         };
         if written == frame.len() && !out.is_unflushed {
             return;
@@ -108,16 +107,26 @@ impl Wire for TcpWire {
     }
 
     fn backlog(&self) -> usize {
-        let out = lock(&self.shared.out);
+        let out = lock(&self.backlog);
         out.bytes.len() + out.taken
     }
 
     fn cut(&self) {
-        self.shared.cut();
+        let mut out = lock(&self.backlog);
+        out.is_cut = true;
+        let bytes = std::mem::take(&mut out.bytes);
+        if !bytes.is_empty() && out.taken == 0 {
+            // Perhaps the goodbye of a node. If the link is dead, that does not matter any more.
+            let _ = out.write_now(&bytes);
+        }
+        let dropped = (bytes, out.socket.take());
+        drop(out);
+        drop(dropped);
+        self.cut.notify(usize::MAX);
     }
 }
 
-impl Out {
+impl Backlog {
     /// Writes as much as the socket takes now. The writer is to have no bytes of its own.
     fn write_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(socket) = &self.socket else {
@@ -142,25 +151,11 @@ impl Out {
     }
 }
 
-impl Shared {
-    fn cut(&self) {
-        let mut out = lock(&self.out);
-        out.is_cut = true;
-        let bytes = std::mem::take(&mut out.bytes);
-        if !bytes.is_empty() && out.taken == 0 {
-            // Perhaps the goodbye of a node. If the link is dead, that does not matter any more.
-            let _ = out.write_now(&bytes);
-        }
-        let dropped = (bytes, out.socket.take());
-        drop(out);
-        drop(dropped);
-        self.cut.notify(usize::MAX);
-    }
-
+impl TcpWire {
     async fn until_cut(&self) {
         loop {
             let listener = self.cut.listen();
-            if lock(&self.out).is_cut {
+            if lock(&self.backlog).is_cut {
                 return;
             }
             listener.await;
@@ -174,24 +169,28 @@ impl Connection {
     pub(super) async fn serve(self, link: &Arc<Link>, engine: &dyn LinkEngine) -> bool {
         let (from, to) = (self.socket.clone(), self.socket);
         // A task of its own, so that a wake-up of the one does not poll the other.
-        let (shared, for_writer) = (self.shared.clone(), link.clone());
+        let (wire, for_writer) = (self.wire.clone(), link.clone());
         engine.spawn(Box::pin(async move {
-            let written = write(to, &shared.out, &for_writer);
-            or(async { drop(written.await) }, shared.until_cut()).await;
-            shared.cut();
+            let written = write(to, &wire.backlog, &for_writer);
+            or(async { drop(written.await) }, wire.until_cut()).await;
+            wire.cut();
         }));
         let read = read(from, self.largest_frame, link);
         let is_cut = async {
-            self.shared.until_cut().await;
+            self.wire.until_cut().await;
             false
         };
         let malformed = or(read, is_cut).await;
-        self.shared.cut();
+        self.wire.cut();
         malformed
     }
 }
 
-async fn write(mut to: impl AsyncWrite + Unpin, out: &Mutex<Out>, link: &Link) -> io::Result<()> {
+async fn write(
+    mut to: impl AsyncWrite + Unpin,
+    out: &Mutex<Backlog>,
+    link: &Link,
+) -> io::Result<()> {
     let mut bytes = Vec::new();
     loop {
         poll_fn(|cx| {

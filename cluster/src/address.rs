@@ -12,9 +12,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ask::RemoteAsk;
-use crate::error::NotSent;
-use crate::link::frame::{StreamEnd, Window};
-use crate::link::{Decoding, Outgoing, OutgoingEnd, OutgoingHandle, Scope, Target};
+use crate::error::{Distance, NotSent};
+use crate::link::frame::Window;
+use crate::link::{Outgoing, OutgoingHandle, Scope, Target};
 use crate::remote::Remote;
 
 /// Sends messages to an actor of another node.
@@ -67,11 +67,12 @@ pub enum RemoteEnd {
     Lost,
 }
 
-impl From<OutgoingEnd> for RemoteEnd {
-    fn from(end: OutgoingEnd) -> Self {
-        match end {
-            OutgoingEnd::Ended(StreamEnd::Closed | StreamEnd::Unknown) => RemoteEnd::Ended,
-            OutgoingEnd::Ended(_) | OutgoingEnd::Lost => RemoteEnd::Lost,
+impl RemoteEnd {
+    /// Returns what has become of an actor to which nothing more can be sent for this reason.
+    fn of(why: &Distance) -> Self {
+        match why {
+            Distance::Closed | Distance::Unknown => RemoteEnd::Ended,
+            _ => RemoteEnd::Lost,
         }
     }
 }
@@ -112,7 +113,7 @@ impl<M: Remote> RemoteAddress<M> {
     /// As [`tell`](Self::tell).
     ///
     /// # Cancel safety
-    /// Dropping the future drops the message if it was not accepted, and the place in the line.
+    /// Dropping the future drops the message if it was not accepted, and leaves the line.
     pub async fn send(&self, message: M) -> Result<(), NotSent<M>> {
         // As in an ask: the credit comes from another machine.
         let _hold = Runtime::try_current().map(|runtime| runtime.keep_alive());
@@ -167,7 +168,7 @@ impl<M: Remote> RemoteAddress<M> {
 
     /// Returns what has become of the actor, if [`ended`](Self::ended) would return at once.
     pub fn end_now(&self) -> Option<RemoteEnd> {
-        self.stream.end_now().map(RemoteEnd::from)
+        self.stream.end_now().map(|why| RemoteEnd::of(&why))
     }
 
     /// Waits until the actor has ended, or its node is lost.
@@ -182,7 +183,7 @@ impl<M: Remote> RemoteAddress<M> {
     /// # Cancel safety
     /// Cancel safe: nothing is lost.
     pub async fn ended(&self) -> RemoteEnd {
-        self.stream.ended().await.into()
+        RemoteEnd::of(&self.stream.ended().await)
     }
 
     /// Returns the name of the actor's node.
@@ -237,7 +238,7 @@ impl<M> fmt::Debug for RemoteAddress<M> {
 
 /// An address as it travels.
 #[derive(Serialize, Deserialize)]
-struct Wire {
+struct WireAddress {
     node: String,
     incarnation: u128,
     actor: u64,
@@ -247,7 +248,7 @@ struct Wire {
 impl<M> Serialize for RemoteAddress<M> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let target = &self.stream.target;
-        let wire = Wire {
+        let wire = WireAddress {
             node: target.node.to_string(),
             incarnation: target.incarnation,
             actor: target.actor,
@@ -260,9 +261,9 @@ impl<M> Serialize for RemoteAddress<M> {
 /// Decodes an address within a message from another node. It fails elsewhere.
 impl<'de, M: Remote> Deserialize<'de> for RemoteAddress<M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = Wire::deserialize(deserializer)?;
+        let wire = WireAddress::deserialize(deserializer)?;
         let owner = Scope::with(|scope| match scope {
-            Some(Scope::Decoding(Decoding { link, .. })) => Some(link.owner().clone()),
+            Some(Scope::Decoding { link, .. }) => Some(link.owner().clone()),
             _ => None,
         });
         let outside = "an address comes only within a message of another node";

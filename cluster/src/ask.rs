@@ -12,7 +12,7 @@ use std::time::Duration;
 use greenroom::{AskError, Reply, Runtime};
 
 use crate::error::RemoteAskError;
-use crate::link::{Cause, Link, Outgoing, Sent, lock};
+use crate::link::{Link, LossCause, Outgoing, lock};
 use crate::remote::Remote;
 
 /// A question that is sent when it is awaited, from [`RemoteAddress::ask`].
@@ -81,14 +81,14 @@ async fn ask<M: Remote, T>(
 ) -> Result<T, RemoteAskError> {
     let permit = stream.permit().await?;
     let (reply, answer) = greenroom::reply();
-    let cause = Arc::new(Cause::default());
-    let sent = {
+    let cause = Arc::new(LossCause::default());
+    let (link, asks) = {
         let message = question(reply);
         Outgoing::send(permit, &message, Some(cause.clone()))?
     };
-    // Gives up the ask when the future is dropped. One that is settled is forgotten already, and
+    // Gives up the ask when the future is dropped. One that is complete is forgotten already, and
     // other replies in the question have askers of their own.
-    let _given_up = GivesUp(sent);
+    let _given_up = AskGuard { link, asks };
     match answer.await {
         Ok(answer) => Ok(answer),
         Err(AskError::Refused(refusal)) => Err(RemoteAskError::Refused(refusal)),
@@ -99,12 +99,15 @@ async fn ask<M: Remote, T>(
     }
 }
 
-struct GivesUp(Sent);
+/// Gives up the asks of a question whose askers are gone.
+struct AskGuard {
+    link: Arc<Link>,
+    asks: Vec<u64>,
+}
 
-impl Drop for GivesUp {
+impl Drop for AskGuard {
     fn drop(&mut self) {
-        let link: &Link = &self.0.link;
-        self.0.asks.iter().for_each(|ask| link.unwanted(*ask));
+        self.asks.iter().for_each(|ask| self.link.unwanted(*ask));
     }
 }
 

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::Counts;
 use crate::limits::Limits;
-use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, Window, first};
+use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, Publication, Window, first};
 use crate::link::{
-    Delivered, Inbox, Link, News, Outgoing, OutgoingHandle, Owner, Target, Wire, decode, lock,
+    ActorInbox, Delivered, Link, LinkOwner, LinkWire, Outgoing, OutgoingHandle, Target, decode,
+    lock,
 };
 
 /// The largest frame here.
@@ -43,7 +44,7 @@ pub(crate) struct Desk {
 #[derive(Default)]
 pub(crate) struct Kept(pub(crate) Mutex<Vec<u8>>, pub(crate) AtomicUsize);
 
-impl Wire for Kept {
+impl LinkWire for Kept {
     fn push(&self, frame: &[u8], _: bool) {
         lock(&self.0).extend_from_slice(frame);
     }
@@ -85,7 +86,7 @@ impl Desk {
     }
 }
 
-impl Inbox for Desk {
+impl ActorInbox for Desk {
     fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered {
         let note = match decode::<Note>(link, bytes) {
             Ok(note) => note,
@@ -117,18 +118,24 @@ impl Inbox for Desk {
     }
 }
 
-impl Owner for Desk {
-    fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>> {
-        let this: Arc<dyn Inbox> = self.this.upgrade()?;
+impl LinkOwner for Desk {
+    fn inbox(&self, actor: u64) -> Option<Arc<dyn ActorInbox>> {
+        let this: Arc<dyn ActorInbox> = self.this.upgrade()?;
         (ACTOR..ACTOR + 5).contains(&actor).then_some(this)
     }
 
     fn closed(&self, _: u64) {}
 
-    fn heard(&self, _: &Arc<Link>, _: News) {}
+    fn peer_published(&self, _: &Arc<Link>, _: Publication) {}
+
+    fn peer_withdrew(&self, _: &Arc<Link>, _: u64) {}
+
+    fn peer_named(&self, _: Vec<ClusterMember>) {}
+
+    fn peer_closed(&self, _: &Arc<Link>) {}
 
     fn outgoing(&self, target: Target) -> OutgoingHandle {
-        let this: Weak<dyn Owner> = self.this.clone();
+        let this: Weak<dyn LinkOwner> = self.this.clone();
         Outgoing::open(target, 1 << 16, this)
     }
 
@@ -174,7 +181,7 @@ pub fn frames(bytes: &[u8]) {
     // A message may be answered, end its stream and give credit.
     assert!(went <= 3 * came, "{went} frames for {came}");
     link.down();
-    assert!(link.frame(&[0]).is_err() || link.load().incoming == 0);
+    assert!(link.frame(&[0]).is_err() || link.status().incoming == 0);
     lock(&desk.tasks).clear();
     let uses = Arc::strong_count(&link);
     assert_eq!(uses, 1, "the replies that are kept have no link any more");

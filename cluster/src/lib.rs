@@ -72,10 +72,9 @@ pub use error::{
     Distance, LookupError, NotSent, OpenError, PublishError, RemoteAskError, RenewError,
 };
 pub use limits::Limits;
+pub use link::PeerStatus;
 #[cfg(feature = "metrics")]
 pub use metrics::metrics;
-pub use node::{
-    Lookup, NameChange, NameWatch, Node, NodeBuilder, NodeStatus, PeerStatus, Published,
-};
+pub use node::{Lookup, NameChange, NameWatch, Node, NodeBuilder, NodeStatus, Published};
 pub use remote::Remote;
 pub use sim_net::SimNet;

@@ -16,29 +16,29 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use answering::GivenUp;
-pub(crate) use answering::{Answerer, Answering};
+pub(crate) use answering::{Answerer, ReceivedAsk};
 use codec::Encoded;
+pub(crate) use codec::Scope;
 #[cfg(any(test, fuzzing))]
 pub(crate) use codec::decode;
-pub(crate) use codec::{Decoding, Encoding, Scope};
 use frame::{Frame, FrameError, Hello, StreamEnd, Window};
 #[cfg(any(test, fuzzing))]
 pub(crate) use inbox::Delivered;
-pub(crate) use inbox::{Inbox, TypedInbox};
+pub(crate) use inbox::{ActorInbox, TypedInbox};
 use incoming::Incoming;
-pub(crate) use outgoing::{Outgoing, OutgoingEnd, OutgoingHandle, Sent};
-pub(crate) use owner::{News, Owner, Wire};
-use pending::{Asks, Pending, PendingAsks, Within, not_taken};
-pub(crate) use pending::{Cause, PendingReply};
+use outgoing::distance;
+pub(crate) use outgoing::{Outgoing, OutgoingHandle};
+pub(crate) use owner::{LinkOwner, LinkWire};
+use pending::{AskEntry, ReplyCarrier, SentAsk, SentAsks};
+pub(crate) use pending::{LossCause, PendingReply};
 pub(crate) use target::Target;
 
 use crate::counts::Counts;
-use crate::error::RemoteAskError;
+use crate::error::{Distance, RemoteAskError};
 
 /// The number of senders that may encode a message of a stream at the same time. Each may exceed the
 /// bytes of the window by a frame, and a machine has few cores that send to one actor.
@@ -53,48 +53,97 @@ const BACKLOG: usize = 4 << 20;
 
 pub(crate) struct Link {
     pub(crate) peer: Hello,
-    owner: Arc<dyn Owner>,
-    wire: Arc<dyn Wire>,
+    owner: Arc<dyn LinkOwner>,
+    wire: Arc<dyn LinkWire>,
     is_up: AtomicBool,
     /// Whether a frame was pushed, and whether bytes came, since the last look.
-    has_said: AtomicBool,
-    has_heard: AtomicBool,
+    has_pushed: AtomicBool,
+    has_received: AtomicBool,
     /// Whether the last frame came without others.
     came_alone: AtomicBool,
     /// The looks since a frame was pushed.
     quiet: AtomicU32,
     /// Whether a sender found the backlog full.
     is_clogged: AtomicBool,
-    asks: Mutex<Asks>,
-    outgoing: Mutex<Streams<Arc<Outgoing>>>,
-    incoming: Mutex<Streams<Arc<Incoming>>>,
-    answering: Mutex<Option<BTreeMap<u64, Arc<dyn Answering>>>>,
-    given_up: Mutex<GivenUp>,
+    asks: Mutex<LinkTable<AskEntry>>,
+    outgoing: Mutex<LinkTable<Arc<Outgoing>>>,
+    incoming: Mutex<LinkTable<Arc<Incoming>>>,
+    answering: Mutex<LinkTable<Arc<dyn ReceivedAsk>>>,
+    /// The asks of the peer that were given up, and that no reply was found for.
+    given_up: Mutex<BTreeSet<u64>>,
 }
 
-/// Streams by their numbers. The table is `None` once the link is down.
-struct Streams<T> {
-    next: u64,
-    table: Option<BTreeMap<u64, T>>,
+/// Streams or asks of a link, by their numbers.
+struct LinkTable<T> {
+    /// The last number that this node has given.
+    last: u64,
+    /// `None` once the link is down.
+    entries: Option<BTreeMap<u64, T>>,
 }
 
-impl<T> Streams<T> {
+impl<T> LinkTable<T> {
     fn new() -> Mutex<Self> {
-        Mutex::new(Streams {
-            next: 0,
-            table: Some(BTreeMap::new()),
+        Mutex::new(LinkTable {
+            last: 0,
+            entries: Some(BTreeMap::new()),
         })
+    }
+
+    /// Returns a number that this node has not given before.
+    fn next_number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn len(&self) -> usize {
+        self.entries.as_ref().map_or(0, BTreeMap::len)
+    }
+
+    /// Adds an entry. Returns the one that had its number, or an error if the link is down.
+    fn insert(&mut self, number: u64, entry: T) -> Result<Option<T>, ()> {
+        let entries = self.entries.as_mut().ok_or(())?;
+        Ok(entries.insert(number, entry))
+    }
+
+    fn remove(&mut self, number: u64) -> Option<T> {
+        self.entries.as_mut()?.remove(&number)
+    }
+
+    /// Takes all entries out, since the link is down. No other one is added.
+    fn close(&mut self) -> BTreeMap<u64, T> {
+        self.entries.take().unwrap_or_default()
     }
 }
 
-/// What a link does at the moment.
-pub(crate) struct LinkLoad {
-    pub(crate) outgoing: usize,
-    pub(crate) incoming: usize,
-    pub(crate) asks: usize,
-    pub(crate) answering: usize,
-    pub(crate) backlog: usize,
-    pub(crate) credit: u64,
+impl<T: Clone> LinkTable<T> {
+    fn get(&self, number: u64) -> Option<T> {
+        self.entries.as_ref()?.get(&number).cloned()
+    }
+
+    fn all(&self) -> Vec<T> {
+        let entries = self.entries.iter().flat_map(BTreeMap::values);
+        entries.cloned().collect()
+    }
+}
+
+/// A node that is connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerStatus {
+    /// The name of the node.
+    pub name: String,
+    /// The actors there for which an address is here, or messages are under way.
+    pub outgoing: usize,
+    /// The actors here for which an address is there, or messages are under way.
+    pub incoming: usize,
+    /// The asks that wait for an answer from there.
+    pub asks: usize,
+    /// The asks from there that were not answered yet.
+    pub answering: usize,
+    /// The bytes that wait to be written.
+    pub backlog: usize,
+    /// The messages that may be sent there at once, of all addresses together.
+    pub credit: u64,
 }
 
 /// Locks a mutex. Its data is consistent also after a panic, since no code of users runs under it.
@@ -103,21 +152,25 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    pub(crate) fn new(peer: Hello, owner: Arc<dyn Owner>, wire: Arc<dyn Wire>) -> Arc<Link> {
+    pub(crate) fn new(
+        peer: Hello,
+        owner: Arc<dyn LinkOwner>,
+        wire: Arc<dyn LinkWire>,
+    ) -> Arc<Link> {
         Arc::new(Link {
             peer,
             owner,
             wire,
             is_up: AtomicBool::new(true),
-            has_said: AtomicBool::new(true),
+            has_pushed: AtomicBool::new(true),
             came_alone: AtomicBool::new(false),
             quiet: AtomicU32::new(0),
-            has_heard: AtomicBool::new(true),
+            has_received: AtomicBool::new(true),
             is_clogged: AtomicBool::new(false),
-            asks: Mutex::new(Asks::new()),
-            outgoing: Streams::new(),
-            incoming: Streams::new(),
-            answering: Mutex::new(Some(BTreeMap::new())),
+            asks: LinkTable::new(),
+            outgoing: LinkTable::new(),
+            incoming: LinkTable::new(),
+            answering: LinkTable::new(),
             given_up: Mutex::default(),
         })
     }
@@ -126,7 +179,7 @@ impl Link {
         self.owner.counts()
     }
 
-    pub(crate) fn owner(&self) -> &Arc<dyn Owner> {
+    pub(crate) fn owner(&self) -> &Arc<dyn LinkOwner> {
         &self.owner
     }
 
@@ -153,12 +206,13 @@ impl Link {
         has_room
     }
 
-    /// Hears that the backlog was written.
+    /// Lets those go on that wait for the backlog, after it was written.
     pub(crate) fn drained(&self) {
         // Pairs with the store in `has_room`.
         if self.is_clogged.load(Ordering::SeqCst) && self.is_clogged.swap(false, Ordering::SeqCst) {
-            self.all_outgoing().iter().for_each(|stream| stream.retry());
-            let incoming = self.all_incoming();
+            let outgoing = lock(&self.outgoing).all();
+            outgoing.iter().for_each(|stream| stream.grant_credit());
+            let incoming = lock(&self.incoming).all();
             incoming.iter().for_each(|stream| stream.gives_credit(self));
         }
     }
@@ -176,8 +230,8 @@ impl Link {
 
     fn push_as(&self, frame: &[u8], is_alone: bool) {
         // A hint for the next look at the link: no other data depends on it.
-        if !self.has_said.load(Ordering::Relaxed) {
-            self.has_said.store(true, Ordering::Relaxed);
+        if !self.has_pushed.load(Ordering::Relaxed) {
+            self.has_pushed.store(true, Ordering::Relaxed);
         }
         if self.is_up.load(Ordering::Relaxed) {
             self.wire.push(frame, is_alone);
@@ -185,17 +239,17 @@ impl Link {
     }
 
     /// Pushes a frame whose asks wait from now on. Returns them if the link is down.
-    fn commit(&self, encoded: Encoded, of: Within) -> PendingAsks {
+    fn commit(&self, encoded: Encoded, carrier: ReplyCarrier) -> SentAsks {
         let mut waiting = 0;
         if !encoded.asks.is_empty() {
-            match lock(&self.asks).keep(encoded.asks, of) {
+            match lock(&self.asks).keep(encoded.asks, carrier) {
                 Ok(all) => waiting = all,
                 Err(lost) => return lost,
             }
         }
-        let is_alone = match of {
-            Within::Message { .. } => waiting == 1,
-            Within::Answer { .. } => self.answers_alone(),
+        let is_alone = match carrier {
+            ReplyCarrier::Message { .. } => waiting == 1,
+            ReplyCarrier::Answer { .. } => self.answers_alone(),
         };
         self.push_as(&encoded.bytes, is_alone);
         Vec::new()
@@ -203,17 +257,15 @@ impl Link {
 
     /// Returns whether an answer that is sent now is probably the only frame for a while.
     fn answers_alone(&self) -> bool {
-        let is_last = lock(&self.answering)
-            .as_ref()
-            .is_some_and(BTreeMap::is_empty);
+        let is_last = (lock(&self.answering).entries.as_ref()).is_some_and(BTreeMap::is_empty);
         is_last && self.came_alone.load(Ordering::Relaxed)
     }
 
     pub(crate) fn next_ask(&self) -> u64 {
-        lock(&self.asks).number()
+        lock(&self.asks).next_number()
     }
 
-    /// Forgets an ask if its asker is gone, and tells the peer.
+    /// Forgets an ask if its asker is gone, and notifies the peer.
     pub(crate) fn unwanted(&self, ask: u64) {
         let forgotten = lock(&self.asks).take_unwanted(ask);
         if forgotten.is_some() {
@@ -224,50 +276,41 @@ impl Link {
     /// Adds a stream. Returns its number, or `None` if the link is down.
     fn adds_outgoing(&self, stream: &Arc<Outgoing>) -> Option<u64> {
         let mut streams = lock(&self.outgoing);
-        streams.next += 1;
-        let number = streams.next;
-        streams.table.as_mut()?.insert(number, stream.clone());
+        let number = streams.next_number();
+        streams.insert(number, stream.clone()).ok()?;
         Some(number)
     }
 
     fn forgets_outgoing(&self, stream: u64) {
-        let forgotten =
-            (lock(&self.outgoing).table.as_mut()).and_then(|table| table.remove(&stream));
+        let forgotten = lock(&self.outgoing).remove(stream);
         drop(forgotten);
     }
 
     fn forgets_incoming(&self, stream: u64) {
-        let forgotten =
-            (lock(&self.incoming).table.as_mut()).and_then(|table| table.remove(&stream));
+        let forgotten = lock(&self.incoming).remove(stream);
         drop(forgotten);
     }
 
-    fn all_outgoing(&self) -> Vec<Arc<Outgoing>> {
-        let streams = lock(&self.outgoing);
-        let table = streams.table.iter().flat_map(BTreeMap::values);
-        table.cloned().collect()
-    }
-
     fn outgoing(&self, stream: u64) -> Option<Arc<Outgoing>> {
-        lock(&self.outgoing).table.as_ref()?.get(&stream).cloned()
+        lock(&self.outgoing).get(stream)
     }
 
     fn incoming(&self, stream: u64) -> Option<Arc<Incoming>> {
-        lock(&self.incoming).table.as_ref()?.get(&stream).cloned()
+        lock(&self.incoming).get(stream)
     }
 
     /// Notes that the peer lives: bytes of a frame came, and perhaps not all of it.
-    pub(crate) fn heard(&self) {
+    pub(crate) fn note_received(&self) {
         // As in `push`.
-        if !self.has_heard.load(Ordering::Relaxed) {
-            self.has_heard.store(true, Ordering::Relaxed);
+        if !self.has_received.load(Ordering::Relaxed) {
+            self.has_received.store(true, Ordering::Relaxed);
         }
     }
 
     /// Takes a frame without its length. After an error the link is to be cut.
     pub(crate) fn frame(self: &Arc<Self>, bytes: &[u8]) -> Result<(), FrameError> {
         let (frame, payload) = Frame::decode(bytes)?;
-        self.heard();
+        self.note_received();
         if !self.is_up.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -291,8 +334,8 @@ impl Link {
                 Some(outgoing) => outgoing.credit(messages, bytes),
                 None => self.counts().stray.add(),
             },
-            Frame::Settle { stream } => match self.incoming(stream) {
-                Some(incoming) => incoming.settle(self),
+            Frame::ReturnCredit { stream } => match self.incoming(stream) {
+                Some(incoming) => incoming.return_credit(self),
                 None => self.counts().stray.add(),
             },
             Frame::Close { stream } => match self.incoming(stream) {
@@ -314,16 +357,16 @@ impl Link {
                 None => self.counts().stray.add(),
             },
             Frame::Unwanted { ask } => self.asker_is_gone(ask),
-            Frame::Publish(publication) => self.owner.heard(self, News::Publish(publication)),
-            Frame::Withdraw { actor } => self.owner.heard(self, News::Withdraw(actor)),
-            Frame::Members(members) => self.owner.heard(self, News::Members(members)),
-            Frame::Bye => self.owner.heard(self, News::Bye),
+            Frame::Publish(publication) => self.owner.peer_published(self, publication),
+            Frame::Withdraw { actor } => self.owner.peer_withdrew(self, actor),
+            Frame::Members(members) => self.owner.peer_named(members),
+            Frame::Bye => self.owner.peer_closed(self),
             Frame::Ping => {}
         }
         Ok(())
     }
 
-    fn take_ask(&self, ask: u64) -> Option<Box<dyn Pending>> {
+    fn take_ask(&self, ask: u64) -> Option<Box<dyn SentAsk>> {
         lock(&self.asks).take(ask)
     }
 
@@ -335,7 +378,7 @@ impl Link {
             Some(inbox) => {
                 let most = self.owner.limits().streams;
                 let mut streams = lock(&self.incoming);
-                let Some(table) = streams.table.as_mut() else {
+                let Some(table) = streams.entries.as_mut() else {
                     return;
                 };
                 if table.contains_key(&stream) {
@@ -368,12 +411,12 @@ impl Link {
             // It was closed, so all of its messages were taken.
             return self.counts().stray.add();
         };
-        outgoing.end(OutgoingEnd::Ended(why.clone()));
+        let why = distance(why, &outgoing.target.kind);
+        outgoing.end(why.clone());
         self.forgets_outgoing(stream);
         let asks = lock(&self.asks).take_untaken(stream, taken);
-        let kind = &outgoing.target.kind;
         asks.into_iter()
-            .for_each(|ask| ask.lose(not_taken(&why, kind)));
+            .for_each(|ask| ask.lose(why.clone().into()));
     }
 
     /// Ends the streams of the peer to an actor that has ended.
@@ -390,22 +433,16 @@ impl Link {
     }
 
     fn streams_to(&self, actor: u64) -> Vec<Arc<Incoming>> {
-        let mut streams = self.all_incoming();
+        let mut streams = lock(&self.incoming).all();
         streams.retain(|stream| stream.actor == actor);
         streams
-    }
-
-    fn all_incoming(&self) -> Vec<Arc<Incoming>> {
-        let streams = lock(&self.incoming);
-        let table = streams.table.iter().flat_map(BTreeMap::values);
-        table.cloned().collect()
     }
 
     /// Returns whether anything came since the last look, and pings if nothing was pushed for some
     /// looks.
     pub(crate) fn look(&self) -> bool {
         // Only one task looks, so the order with other memory does not matter.
-        let quiet = match self.has_said.swap(false, Ordering::Relaxed) {
+        let quiet = match self.has_pushed.swap(false, Ordering::Relaxed) {
             true => 0,
             false => self.quiet.load(Ordering::Relaxed) + 1,
         };
@@ -413,7 +450,7 @@ impl Link {
             self.push(&Frame::Ping.encode());
         }
         self.quiet.store(quiet % QUIET_LOOKS, Ordering::Relaxed);
-        self.has_heard.swap(false, Ordering::Relaxed)
+        self.has_received.swap(false, Ordering::Relaxed)
     }
 
     /// Ends the link, its streams and its asks. Later calls do nothing.
@@ -422,33 +459,34 @@ impl Link {
             return;
         }
         self.wire.cut();
-        let incoming = lock(&self.incoming).table.take();
-        for stream in incoming.into_iter().flat_map(BTreeMap::into_values) {
-            stream.end();
+        // Each table is closed first, so that nothing is added in between. No lock is held meanwhile.
+        let incoming = lock(&self.incoming).close();
+        for stream in incoming.into_values() {
+            stream.end(|_| {});
         }
-        // Taken at once, so that no stream is added in between.
-        let outgoing = lock(&self.outgoing).table.take();
-        for stream in outgoing.into_iter().flat_map(BTreeMap::into_values) {
-            stream.end(OutgoingEnd::Lost);
+        let outgoing = lock(&self.outgoing).close();
+        for stream in outgoing.into_values() {
+            stream.end(Distance::Lost);
         }
-        let answering = lock(&self.answering).take();
-        for answering in answering.into_iter().flat_map(BTreeMap::into_values) {
+        let answering = lock(&self.answering).close();
+        for answering in answering.into_values() {
             answering.abandon();
         }
-        let asks = lock(&self.asks).close();
+        let asks = lock(&self.asks).take_rest();
         self.counts().lost_asks.add_many(asks.len() as u64);
         for ask in asks {
             ask.lose(RemoteAskError::Lost);
         }
     }
 
-    pub(crate) fn load(&self) -> LinkLoad {
-        let streams = self.all_outgoing();
+    pub(crate) fn status(&self) -> PeerStatus {
         // One statement a lock, so that no two are held.
-        let incoming = lock(&self.incoming).table.as_ref().map_or(0, BTreeMap::len);
+        let streams = lock(&self.outgoing).all();
+        let incoming = lock(&self.incoming).len();
         let asks = lock(&self.asks).len();
-        let answering = lock(&self.answering).as_ref().map_or(0, BTreeMap::len);
-        LinkLoad {
+        let answering = lock(&self.answering).len();
+        PeerStatus {
+            name: self.peer.member.name.clone(),
             outgoing: streams.len(),
             incoming,
             asks,

@@ -10,7 +10,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::node::{Node, NodeStatus, PeerStatus};
+use crate::link::PeerStatus;
+use crate::node::{Node, NodeStatus};
 
 /// Returns numbers of a node, for [`collector`] of the metrics of greenroom-http. It keeps the node
 /// open.

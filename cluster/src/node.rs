@@ -24,7 +24,7 @@ use greenroom::time::Instant;
 pub use builder::NodeBuilder;
 pub use lookup::Lookup;
 pub use published::Published;
-pub use status::{NodeStatus, PeerStatus};
+pub use status::NodeStatus;
 pub use watch::{NameChange, NameWatch};
 
 pub(crate) use state::NodeState;
@@ -34,7 +34,7 @@ use crate::address::RemoteAddress;
 use crate::engine::tcp::Tls;
 use crate::error::{PublishError, RenewError};
 use crate::link::frame::Window;
-use crate::link::{Owner, TypedInbox};
+use crate::link::{LinkOwner, TypedInbox};
 use crate::remote::Remote;
 
 /// The time that [`Node::close`] gives to frames that wait to be written.
@@ -233,7 +233,7 @@ impl Node {
         let links = state.say_bye();
         // A dead link takes all the time.
         let start = Instant::now();
-        while start.elapsed() < LAST_FRAMES && links.iter().any(|link| link.load().backlog > 0) {
+        while start.elapsed() < LAST_FRAMES && links.iter().any(|link| link.status().backlog > 0) {
             greenroom::time::sleep(STEP).await;
         }
         state.shut();

@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::link::{Answerer, Encoding, PendingReply, Scope};
+use crate::link::{Answerer, PendingReply, Scope};
 
 /// Encodes a reply, whose right to answer goes to the other node.
 ///
@@ -24,7 +24,7 @@ where
     S: Serializer,
 {
     let ask = Scope::with(|scope| {
-        let Some(Scope::Encoding(Encoding { link, cause, asks })) = scope else {
+        let Some(Scope::Encoding { link, cause, asks }) = scope else {
             return None;
         };
         let Some(reply) = reply.take() else {
@@ -51,14 +51,14 @@ where
     let ask = u64::deserialize(deserializer)?;
     let (reply, answer) = greenroom::reply();
     Scope::with(|scope| {
-        let Some(Scope::Decoding(decoding)) = scope else {
+        let Some(Scope::Decoding { link, replies }) = scope else {
             return Err(D::Error::custom(
                 "a reply comes only within a message of another node",
             ));
         };
         if ask != 0 {
-            let answerer = Answerer::new(decoding.link.clone(), ask, answer);
-            decoding.replies.push(Arc::new(answerer));
+            let answerer = Answerer::new(link.clone(), ask, answer);
+            replies.push(Arc::new(answerer));
         }
         Ok(reply)
     })

@@ -3,7 +3,6 @@
 //! The outcome is encoded and sent by the thread that answers. A reply is armed after its whole
 //! message was decoded, so a message that is refused answers nothing.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -14,12 +13,12 @@ use serde::Serialize;
 
 use super::codec::{self, EncodeError};
 use super::frame::{Frame, Unanswered, WireRefusal, short};
-use super::pending::Within;
+use super::pending::ReplyCarrier;
 use super::{Link, lock};
 use crate::error::RemoteAskError;
 
 /// A reply that came to this node.
-pub(crate) trait Answering: Send + Sync {
+pub(crate) trait ReceivedAsk: Send + Sync {
     /// Sends the outcome back from now on.
     fn arm(self: Arc<Self>);
 
@@ -30,7 +29,7 @@ pub(crate) trait Answering: Send + Sync {
 pub(crate) struct Answerer<T> {
     link: Arc<Link>,
     ask: u64,
-    /// `None` once it is settled, or the asker is gone.
+    /// `None` once the outcome is sent, or the asker is gone.
     answer: Mutex<Option<Answer<T>>>,
 }
 
@@ -40,7 +39,7 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
         Answerer { link, ask, answer }
     }
 
-    /// Looks for the outcome, and leaves a waker if there is none.
+    /// Sends the outcome if there is one, and otherwise leaves a waker.
     fn look(self: Arc<Self>) {
         let waker = Waker::from(self.clone());
         let mut answer = lock(&self.answer);
@@ -86,63 +85,51 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
             }
         };
         let (ask, has_asks) = (self.ask, !encoded.asks.is_empty());
-        for (_, ask) in self.link.commit(encoded, Within::Answer { ask }) {
+        for (_, ask) in self.link.commit(encoded, ReplyCarrier::Answer { ask }) {
             ask.lose(RemoteAskError::Lost);
         }
         // Pairs with the order in `asker_is_gone`: one of the two sees what the other one has done.
-        if has_asks && lock(&self.link.given_up).0.contains(&ask) {
+        if has_asks && lock(&self.link.given_up).contains(&ask) {
             self.link.loses_asks_of_answer(ask);
         }
         Ok(())
     }
 }
 
-/// The asks of a peer that were given up, and that no reply was found for.
-#[derive(Default)]
-pub(super) struct GivenUp(BTreeSet<u64>);
-
-/// The asks that are remembered so: more than a peer has under way in most programs, and some hundred
+/// The asks of a peer that are remembered as given up, if no reply was found for them: more than a peer has under way in most programs, and some hundred
 /// KiB. Then the oldest one is forgotten.
 const MOST_GIVEN_UP: usize = 1 << 14;
 
 impl Link {
     /// Keeps a reply that came, so that its asker can give up. Returns false if that is so already,
     /// or if the link is down.
-    fn answers(&self, ask: u64, answering: Arc<dyn Answering>) -> bool {
-        if lock(&self.given_up).0.remove(&ask) {
+    fn answers(&self, ask: u64, answering: Arc<dyn ReceivedAsk>) -> bool {
+        if lock(&self.given_up).remove(&ask) {
             return false;
         }
-        let old = {
-            let mut table = lock(&self.answering);
-            let Some(table) = table.as_mut() else {
-                return false;
-            };
-            table.insert(ask, answering)
+        let Ok(old) = lock(&self.answering).insert(ask, answering) else {
+            return false;
         };
         // A peer may use a number again. The old reply is unwanted then.
         old.inspect(|old| old.abandon());
         true
     }
 
-    /// Forgets a reply that is settled.
+    /// Forgets a reply that has its outcome.
     fn answered(&self, ask: u64) {
-        let settled = lock(&self.answering)
-            .as_mut()
-            .and_then(|table| table.remove(&ask));
-        drop(settled);
+        let answered = lock(&self.answering).remove(ask);
+        drop(answered);
     }
 
-    /// Hears that an asker is gone, or has no use for the answer.
+    /// Ends the answer to an asker that is gone, or has no use for it.
     pub(super) fn asker_is_gone(&self, ask: u64) {
-        let gone = lock(&self.answering)
-            .as_mut()
-            .and_then(|table| table.remove(&ask));
+        let gone = lock(&self.answering).remove(ask);
         if let Some(answering) = gone {
             return answering.abandon();
         }
         // The question may wait behind a full mailbox, or the answer may be under way.
         {
-            let given_up = &mut lock(&self.given_up).0;
+            let mut given_up = lock(&self.given_up);
             given_up.insert(ask);
             if given_up.len() > MOST_GIVEN_UP {
                 given_up.pop_first();
@@ -159,7 +146,7 @@ impl Link {
     }
 }
 
-impl<T: Serialize + Send + 'static> Answering for Answerer<T> {
+impl<T: Serialize + Send + 'static> ReceivedAsk for Answerer<T> {
     fn arm(self: Arc<Self>) {
         match self.link.answers(self.ask, self.clone()) {
             true => self.look(),

@@ -5,7 +5,7 @@
 //! without a lock.
 
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use postcard::de_flavors::{self, Slice};
@@ -14,9 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Link;
-use super::answering::Answering;
+use super::answering::ReceivedAsk;
 use super::frame::{Frame, LENGTH, with_length};
-use super::pending::{Cause, PendingAsks};
+use super::pending::{LossCause, SentAsks};
 
 std::thread_local! {
     static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
@@ -24,28 +24,24 @@ std::thread_local! {
 
 /// What a value is encoded for, or decoded from.
 pub(crate) enum Scope {
-    Encoding(Encoding),
-    Decoding(Decoding),
-}
-
-pub(crate) struct Encoding {
-    pub(crate) link: Arc<Link>,
-    /// Where the cause of a loss goes, if the value is the question of an ask.
-    pub(crate) cause: Option<Arc<Cause>>,
-    /// The replies that have left the value.
-    pub(crate) asks: PendingAsks,
-}
-
-pub(crate) struct Decoding {
-    pub(crate) link: Arc<Link>,
-    /// The replies that were made for the value. They are answered only if all of it is right.
-    pub(crate) replies: Vec<Arc<dyn Answering>>,
+    Encoding {
+        link: Arc<Link>,
+        /// Where the cause of a loss goes, if the value is the question of an ask.
+        cause: Option<Arc<LossCause>>,
+        /// The replies that have left the value.
+        asks: SentAsks,
+    },
+    Decoding {
+        link: Arc<Link>,
+        /// The replies that were made for the value. They are answered only if all of it is right.
+        replies: Vec<Arc<dyn ReceivedAsk>>,
+    },
 }
 
 /// A value as a frame with its length, and the asks that wait for an answer to it.
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) asks: PendingAsks,
+    pub(crate) asks: SentAsks,
 }
 
 /// Why a value is no frame. Its replies were refused.
@@ -63,21 +59,17 @@ impl Scope {
 
     /// Runs `code` within this scope. Returns what it returns, and the scope.
     fn around<T>(self, code: impl FnOnce() -> T) -> (T, Scope) {
-        /// Restores the outer scope, also if `code` panics.
-        struct Restore(Option<Scope>);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                let outer = self.0.take();
-                drop(SCOPE.with(|scope| scope.replace(outer)));
+        let outer = SCOPE.with(|scope| scope.replace(Some(self)));
+        let run = catch_unwind(AssertUnwindSafe(code));
+        // The outer scope comes back, also if `code` panics. Then the replies of this one are lost.
+        let inner = SCOPE.with(|scope| scope.replace(outer));
+        match (run, inner) {
+            (Ok(value), Some(inner)) => (value, inner),
+            (Err(panic), inner) => {
+                drop(inner);
+                resume_unwind(panic)
             }
-        }
-        let restore = Restore(SCOPE.with(|scope| scope.replace(Some(self))));
-        let value = code();
-        let inner = SCOPE.with(|scope| scope.borrow_mut().take());
-        drop(restore);
-        match inner {
-            Some(inner) => (value, inner),
-            None => unreachable!("inner scopes restore this one"),
+            (Ok(_), None) => unreachable!("inner scopes restore this one"),
         }
     }
 }
@@ -87,13 +79,13 @@ pub(crate) fn encode<T: Serialize>(
     link: &Arc<Link>,
     head: &Frame<'_>,
     value: &T,
-    cause: Option<Arc<Cause>>,
+    cause: Option<Arc<LossCause>>,
 ) -> Result<Encoded, EncodeError> {
-    let scope = Scope::Encoding(Encoding {
+    let scope = Scope::Encoding {
         link: link.clone(),
         cause,
         asks: Vec::new(),
-    });
+    };
     let limit = link.largest_frame();
     let (outcome, scope) = scope.around(|| {
         let head = postcard::to_extend(head, vec![0; LENGTH])?;
@@ -104,7 +96,7 @@ pub(crate) fn encode<T: Serialize>(
         };
         postcard::serialize_with_flavor(value, limited)
     });
-    let Scope::Encoding(Encoding { asks, .. }) = scope else {
+    let Scope::Encoding { asks, .. } = scope else {
         unreachable!("the scope was one of encoding");
     };
     let error = match outcome {
@@ -159,10 +151,10 @@ impl Flavor for Limited {
 
 /// Decodes a value from all of `bytes`. A panic of its `Deserialize` is an error.
 pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Result<T, String> {
-    let scope = Scope::Decoding(Decoding {
+    let scope = Scope::Decoding {
         link: link.clone(),
         replies: Vec::new(),
-    });
+    };
     let (decoded, scope) = scope.around(|| {
         contained(|| {
             let mut deserializer = postcard::Deserializer::from_flavor(Shallow::new(bytes));
@@ -185,8 +177,8 @@ pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Res
         }
         (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
     };
-    if let Scope::Decoding(decoding) = scope {
-        for reply in decoding.replies {
+    if let Scope::Decoding { replies, .. } = scope {
+        for reply in replies {
             reply.arm();
         }
     }

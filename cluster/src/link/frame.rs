@@ -38,7 +38,7 @@ pub(crate) enum Frame<'a> {
         bytes: u32,
     },
     /// Once all that came of this stream is taken, the sender wants its credit at once.
-    Settle { stream: u64 },
+    ReturnCredit { stream: u64 },
     /// The sender has no address of the actor any more, and all of its credit.
     Close { stream: u64 },
     /// The receiver takes no more messages. It has taken this many.
@@ -144,7 +144,7 @@ pub(crate) struct ClusterMember {
 pub(crate) const LARGEST_MEMBER: usize = 3 << 10;
 
 impl ClusterMember {
-    /// Returns whether each node can hear of this one.
+    /// Returns whether a frame of each node has room for this one.
     pub(crate) fn fits(&self) -> bool {
         let texts = self.addresses.iter().chain([&self.name]);
         // A length takes two bytes at most, if it is that of a text which fits.

@@ -3,10 +3,9 @@
 //! It has a weak address, so it keeps the actor neither open nor alive.
 
 use std::any::Any;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_lite::future::Boxed;
 use greenroom::{TellError, WeakAddress};
 
 use super::frame::Window;
@@ -14,7 +13,7 @@ use super::{Link, codec};
 use crate::remote::Remote;
 
 /// A published actor without its message type.
-pub(crate) trait Inbox: Send + Sync {
+pub(crate) trait ActorInbox: Send + Sync {
     /// Decodes a message and puts it into the mailbox.
     fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered;
 
@@ -28,22 +27,21 @@ pub(crate) trait Inbox: Send + Sync {
 pub(crate) enum Delivered {
     Taken,
     /// The mailbox is full. The future waits for room, and returns the message if that has closed.
-    Full(Room),
-    Closed(Unsent),
+    Full(RoomWait),
+    /// No mailbox has taken the message. When it is dropped, its replies are lost.
+    Closed(Box<dyn Any + Send>),
     Undecodable(String),
 }
 
-pub(crate) type Room = Pin<Box<dyn Future<Output = Result<(), Unsent>> + Send>>;
-
-/// A message that no mailbox has taken. When it is dropped, its replies are lost.
-pub(crate) type Unsent = Box<dyn Any + Send>;
+/// A wait for room in a mailbox, with the message that goes there.
+pub(crate) type RoomWait = Boxed<Result<(), Box<dyn Any + Send>>>;
 
 pub(crate) struct TypedInbox<M> {
     pub(crate) actor: WeakAddress<M>,
     pub(crate) window: Window,
 }
 
-impl<M: Remote> Inbox for TypedInbox<M> {
+impl<M: Remote> ActorInbox for TypedInbox<M> {
     fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered {
         let message = match codec::decode::<M>(link, bytes) {
             Ok(message) => message,
@@ -55,7 +53,7 @@ impl<M: Remote> Inbox for TypedInbox<M> {
                 let actor = self.actor.clone();
                 Delivered::Full(Box::pin(async move {
                     let sent = actor.send(message).await;
-                    sent.map_err(|unsent| -> Unsent { Box::new(unsent) })
+                    sent.map_err(|unsent| -> Box<dyn Any + Send> { Box::new(unsent) })
                 }))
             }
             Err(unsent) => Delivered::Closed(Box::new(unsent)),

@@ -7,22 +7,23 @@
 //!   of links are the work of one thread, so nothing old comes after a new link is up. Only a node
 //!   that closes ends its streams from another thread.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use super::frame::{Frame, StreamEnd, Window, short};
-use super::inbox::{Delivered, Inbox, Room, Unsent};
+use super::inbox::{ActorInbox, Delivered, RoomWait};
 use super::{Link, SENDERS_AT_ONCE, codec, lock};
 
 pub(crate) struct Incoming {
     stream: u64,
     pub(crate) actor: u64,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn ActorInbox>,
     /// What the sender may have under way.
     window: Window,
-    state: Mutex<State>,
+    state: Mutex<IncomingState>,
 }
 
 /// The portions of a window in which credit is given back: few frames, and the sender never waits
@@ -30,21 +31,21 @@ pub(crate) struct Incoming {
 const PORTIONS: u32 = 4;
 
 #[derive(Default)]
-struct State {
+struct IncomingState {
     /// The messages that the mailbox has taken.
     taken: u64,
-    /// Of those, what the sender was not told yet.
-    owed: (u32, u32),
+    /// Of those, the messages and bytes whose credit was not given back yet.
+    ungiven: (u32, u32),
     /// The messages and bytes that came and were not taken.
     under_way: (u32, u64),
     /// The messages behind one that waits.
     queue: VecDeque<Vec<u8>>,
     /// The message that waits for room, and its bytes. The future is out while it is polled.
-    waiting: Option<(Option<Room>, usize)>,
+    waiting: Option<(Option<RoomWait>, usize)>,
     /// Wakes the task of that wait.
     waker: Option<Waker>,
-    /// Whether credit is to be given back as soon as nothing is under way.
-    is_settling: bool,
+    /// Whether the sender wants all credit back as soon as nothing is under way.
+    wants_credit: bool,
     is_over: bool,
 }
 
@@ -52,7 +53,7 @@ impl Incoming {
     pub(crate) fn new(
         stream: u64,
         actor: u64,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn ActorInbox>,
         window: Window,
     ) -> Arc<Incoming> {
         let window = inbox.window().within(window);
@@ -65,7 +66,8 @@ impl Incoming {
         })
     }
 
-    /// Takes the bytes of a message.
+    /// Takes the bytes of a message. They wait behind another one, or go to the mailbox at once
+    /// (IN-1). If that is full, a task of the link waits for room.
     pub(crate) fn message(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) {
         let excess = {
             let mut state = lock(&self.state);
@@ -101,7 +103,7 @@ impl Incoming {
     }
 
     /// Returns how the sender has exceeded its window, if it has.
-    fn excess(&self, state: &State, link: &Link) -> Option<String> {
+    fn excess(&self, state: &IncomingState, link: &Link) -> Option<String> {
         let Window { messages, bytes } = self.window;
         let most = u64::from(bytes) + u64::from(SENDERS_AT_ONCE) * link.largest_frame() as u64;
         let (sent, sent_bytes) = state.under_way;
@@ -114,7 +116,7 @@ impl Incoming {
     }
 
     /// Delivers a message. Returns the wait for room if there is none.
-    fn deliver(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) -> Option<Room> {
+    fn deliver(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) -> Option<RoomWait> {
         // The actor may be behind a map, whose closure may panic.
         let delivered = codec::contained(|| self.inbox.deliver(link, bytes));
         match delivered.unwrap_or_else(Delivered::Undecodable) {
@@ -128,7 +130,7 @@ impl Incoming {
 
     /// Ends the stream, since the actor takes no more messages. Then the last one is dropped: its
     /// asker is to learn that it was not taken.
-    fn closed(&self, link: &Link, unsent: Unsent) {
+    fn closed(&self, link: &Link, unsent: Box<dyn Any + Send>) {
         link.owner().closed(self.actor);
         self.finish(link, StreamEnd::Closed);
         let _ = codec::contained(|| drop(unsent));
@@ -140,16 +142,16 @@ impl Incoming {
         self.finish(link, StreamEnd::Undecodable(short(why)));
     }
 
-    /// Counts a message that the mailbox has taken (IN-2). The sender is told in portions.
+    /// Counts a message that the mailbox has taken (IN-2). Its credit goes back in portions.
     fn taken(&self, link: &Link, bytes: usize) {
         let mut state = lock(&self.state);
         state.taken += 1;
         state.under_way.0 = state.under_way.0.saturating_sub(1);
         state.under_way.1 = state.under_way.1.saturating_sub(bytes as u64);
         // The head of the frame counts as well.
-        state.owed.0 += 1;
-        state.owed.1 = state
-            .owed
+        state.ungiven.0 += 1;
+        state.ungiven.1 = state
+            .ungiven
             .1
             .saturating_add(link.frame_length(self.stream, bytes));
         drop(state);
@@ -161,16 +163,16 @@ impl Incoming {
         let Window { messages, bytes } = self.window;
         let is_due = {
             let state = lock(&self.state);
-            state.owed.0 >= messages.div_ceil(PORTIONS)
-                || state.owed.1 >= bytes / PORTIONS
-                || state.is_settling && state.under_way.0 == 0
+            state.ungiven.0 >= messages.div_ceil(PORTIONS)
+                || state.ungiven.1 >= bytes / PORTIONS
+                || state.wants_credit && state.under_way.0 == 0
         };
         if is_due {
             self.gives_credit(link);
         }
     }
 
-    /// Tells the sender what was taken. If the link is clogged, it is told when the link has room: a
+    /// Gives credit back for what was taken. If the link is clogged, that waits until it has room: a
     /// peer that does not read gets nothing to do.
     pub(crate) fn gives_credit(&self, link: &Link) {
         if !link.has_room() {
@@ -178,8 +180,8 @@ impl Incoming {
         }
         let (messages, bytes) = {
             let mut state = lock(&self.state);
-            state.is_settling &= state.under_way.0 > 0;
-            std::mem::take(&mut state.owed)
+            state.wants_credit &= state.under_way.0 > 0;
+            std::mem::take(&mut state.ungiven)
         };
         if messages == 0 {
             return;
@@ -215,8 +217,8 @@ impl Incoming {
             Ok(Poll::Pending) => {
                 let mut state = lock(&self.state);
                 match &mut state.waiting {
-                    Some((place, _)) => {
-                        *place = Some(room);
+                    Some((waiting, _)) => {
+                        *waiting = Some(room);
                         state.waker = Some(cx.waker().clone());
                         Poll::Pending
                     }
@@ -257,56 +259,41 @@ impl Incoming {
     }
 
     /// Gives credit back as soon as nothing is under way.
-    pub(crate) fn settle(&self, link: &Link) {
-        lock(&self.state).is_settling = true;
+    pub(crate) fn return_credit(&self, link: &Link) {
+        lock(&self.state).wants_credit = true;
         self.gives_credit_if_due(link);
     }
 
-    /// Hears that the sender has no address any more. All messages were taken, as it says.
+    /// Ends the stream, since the sender has no address any more. All messages were taken, as it says.
     pub(crate) fn close(&self, link: &Link) {
-        self.end();
+        self.end(|_| {});
         link.forgets_incoming(self.stream);
     }
 
-    /// Ends the stream, and tells the sender why.
+    /// Ends the stream, and sends the reason.
     pub(crate) fn finish(&self, link: &Link, why: StreamEnd) {
-        let Some(untaken) = self.end() else { return };
-        link.forgets_incoming(self.stream);
-        let (stream, taken) = (self.stream, untaken.taken);
-        link.push(&Frame::Ended { stream, taken, why }.encode());
-        // Askers hear first that the stream has ended, and not that their replies are lost.
-        drop(untaken);
+        let stream = self.stream;
+        // Askers are notified first that the stream has ended, and not that their replies are lost.
+        self.end(|taken| {
+            link.forgets_incoming(stream);
+            link.push(&Frame::Ended { stream, taken, why }.encode());
+        });
     }
 
-    /// Ends the stream (IN-3). Returns the messages that wait, or `None` if it had ended.
-    pub(crate) fn end(&self) -> Option<Untaken> {
+    /// Ends the stream (IN-3), unless it has ended. Calls `report` with the number of messages that
+    /// were taken, and then drops those that wait.
+    pub(crate) fn end(&self, report: impl FnOnce(u64)) {
         let mut state = lock(&self.state);
         if std::mem::replace(&mut state.is_over, true) {
-            return None;
+            return;
         }
-        let untaken = Untaken {
-            taken: state.taken,
-            messages: Some((state.waiting.take(), std::mem::take(&mut state.queue))),
-        };
-        let waker = state.waker.take();
+        let (taken, waker) = (state.taken, state.waker.take());
+        let waiting = (state.waiting.take(), std::mem::take(&mut state.queue));
         drop(state);
         // Nothing else would wake the task, and it has the link.
         waker.into_iter().for_each(Waker::wake);
-        Some(untaken)
-    }
-}
-
-/// The messages that wait when a stream ends, and how many were taken before.
-pub(crate) struct Untaken {
-    taken: u64,
-    messages: Option<Messages>,
-}
-
-type Messages = (Option<(Option<Room>, usize)>, VecDeque<Vec<u8>>);
-
-impl Drop for Untaken {
-    fn drop(&mut self) {
+        report(taken);
         // A message may panic when it is dropped.
-        let _ = codec::contained(|| drop(self.messages.take()));
+        let _ = codec::contained(|| drop(waiting));
     }
 }

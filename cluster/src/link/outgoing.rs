@@ -18,29 +18,30 @@ use serde::Serialize;
 
 use super::codec::{self, EncodeError};
 use super::frame::{Frame, StreamEnd, Window};
-use super::pending::{Cause, Within};
+use super::pending::{LossCause, ReplyCarrier};
 use super::target::Target;
-use super::{Link, Owner, SENDERS_AT_ONCE, lock};
+use super::{Link, LinkOwner, SENDERS_AT_ONCE, lock};
 use crate::error::Distance;
 
 pub(crate) struct Outgoing {
     pub(crate) target: Target,
     /// What may be under way: what the target grants, within the limits here.
     window: Window,
-    state: Mutex<State>,
+    state: Mutex<OutgoingState>,
     /// Notified when the stream has an end.
     ended: Event,
-    owner: Weak<dyn Owner>,
+    owner: Weak<dyn LinkOwner>,
 }
 
-struct State {
+struct OutgoingState {
     /// `None` until there is a link to the node.
     link: Option<(Arc<Link>, u64)>,
-    end: Option<OutgoingEnd>,
+    /// Why nothing more can be sent.
+    end: Option<Distance>,
     handles: usize,
-    /// The messages that were pushed, and how many of them the peer was asked to settle.
+    /// The messages that were pushed, and for how many of them the credit was wanted back.
     sent: u64,
-    settled: u64,
+    wanted_back: u64,
     /// What may be sent. `bytes` may be below 0 by the last messages.
     messages: u32,
     bytes: i64,
@@ -52,17 +53,8 @@ struct State {
     next: u64,
 }
 
-/// Why nothing more can be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum OutgoingEnd {
-    /// Its node says so.
-    Ended(StreamEnd),
-    /// Its node is out of reach.
-    Lost,
-}
-
 /// The right to send one message.
-pub(crate) struct Permit<'a> {
+pub(crate) struct SendPermit<'a> {
     stream: &'a Arc<Outgoing>,
     link: Arc<Link>,
     number: u64,
@@ -71,19 +63,19 @@ pub(crate) struct Permit<'a> {
 
 impl Outgoing {
     /// Creates a stream with at most `bytes` under way, and its first handle.
-    pub(crate) fn open(target: Target, bytes: u32, owner: Weak<dyn Owner>) -> OutgoingHandle {
+    pub(crate) fn open(target: Target, bytes: u32, owner: Weak<dyn LinkOwner>) -> OutgoingHandle {
         let messages = u32::MAX;
         let window = target.window.within(Window { messages, bytes });
         let Window { messages, bytes } = window;
         OutgoingHandle(Arc::new(Outgoing {
             target,
             window,
-            state: Mutex::new(State {
+            state: Mutex::new(OutgoingState {
                 link: None,
                 end: None,
                 handles: 1,
                 sent: 0,
-                settled: 0,
+                wanted_back: 0,
                 messages,
                 bytes: i64::from(bytes),
                 permits: 0,
@@ -103,7 +95,7 @@ impl Outgoing {
                 return;
             }
             let Some(stream) = link.adds_outgoing(self) else {
-                state.end = Some(OutgoingEnd::Lost);
+                state.end = Some(Distance::Lost);
                 return;
             };
             let kind = (&*self.target.kind).into();
@@ -150,7 +142,7 @@ impl Outgoing {
         Some(OutgoingHandle(self.clone()))
     }
 
-    /// Removes a handle. After the last one the peer is to give back what it owes (OUT-5).
+    /// Removes a handle. After the last one the peer is to give all credit back (OUT-5).
     fn released(&self) {
         {
             let mut state = lock(&self.state);
@@ -158,11 +150,11 @@ impl Outgoing {
             if state.handles > 0 || state.end.is_some() {
                 return;
             }
-            let is_settled = self.is_home(&state) || state.settled == state.sent;
-            state.settled = state.sent;
-            if let Some((link, stream)) = state.link.as_ref().filter(|_| !is_settled) {
+            let is_done = self.has_all_credit(&state) || state.wanted_back == state.sent;
+            state.wanted_back = state.sent;
+            if let Some((link, stream)) = state.link.as_ref().filter(|_| !is_done) {
                 let stream = *stream;
-                link.push(&Frame::Settle { stream }.encode());
+                link.push(&Frame::ReturnCredit { stream }.encode());
             }
         }
         self.ends_unused();
@@ -170,7 +162,7 @@ impl Outgoing {
 
     /// Returns whether all credit is here: nothing is under way. It is more than the window if a peer
     /// gives back what a permit still holds.
-    fn is_home(&self, state: &State) -> bool {
+    fn has_all_credit(&self, state: &OutgoingState) -> bool {
         state.messages >= self.window.messages
     }
 
@@ -178,11 +170,11 @@ impl Outgoing {
     fn ends_unused(&self) {
         let link = {
             let mut state = lock(&self.state);
-            if state.handles > 0 || !self.is_home(&state) || state.end.is_some() {
+            if state.handles > 0 || !self.has_all_credit(&state) || state.end.is_some() {
                 return;
             }
             // No address is left that could see it.
-            state.end = Some(OutgoingEnd::Lost);
+            state.end = Some(Distance::Lost);
             // Under the lock: the peer takes no other stream to the actor before.
             state.link.take().inspect(|(link, stream)| {
                 let stream = *stream;
@@ -196,12 +188,12 @@ impl Outgoing {
     }
 
     /// Gives credit to senders that wait, if the link has room again.
-    pub(crate) fn retry(&self) {
+    pub(crate) fn grant_credit(&self) {
         self.change(|_| {});
     }
 
     /// Ends the stream, unless it has an end.
-    pub(crate) fn end(&self, end: OutgoingEnd) {
+    pub(crate) fn end(&self, end: Distance) {
         let mut is_new = false;
         self.change(|state| {
             is_new = state.end.is_none();
@@ -217,7 +209,7 @@ impl Outgoing {
         lock(&self.state).messages.into()
     }
 
-    pub(crate) fn end_now(&self) -> Option<OutgoingEnd> {
+    pub(crate) fn end_now(&self) -> Option<Distance> {
         lock(&self.state).end.clone()
     }
 
@@ -227,7 +219,7 @@ impl Outgoing {
     }
 
     /// Waits until the stream has an end.
-    pub(crate) async fn ended(&self) -> OutgoingEnd {
+    pub(crate) async fn ended(&self) -> Distance {
         loop {
             let listener = self.ended.listen();
             if let Some(end) = self.end_now() {
@@ -237,63 +229,45 @@ impl Outgoing {
         }
     }
 
-    /// Returns why nothing can be sent any more.
-    fn distance(&self, end: &OutgoingEnd) -> Distance {
-        match end {
-            OutgoingEnd::Lost => Distance::Lost,
-            OutgoingEnd::Ended(StreamEnd::Closed) => Distance::Closed,
-            OutgoingEnd::Ended(StreamEnd::Unknown) => Distance::Unknown,
-            OutgoingEnd::Ended(StreamEnd::WrongKind(theirs)) => Distance::WrongKind {
-                ours: self.target.kind.to_string(),
-                theirs: theirs.clone(),
-            },
-            OutgoingEnd::Ended(StreamEnd::TooMany { limit }) => {
-                Distance::TooManyStreams { limit: *limit }
-            }
-            OutgoingEnd::Ended(StreamEnd::Undecodable(why) | StreamEnd::Excess(why)) => {
-                Distance::Undecodable(why.clone())
-            }
-        }
-    }
-
     /// Changes the state, and wakes the senders that may go on.
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut OutgoingState)) {
         let mut woken = Vec::new();
         {
             let mut state = lock(&self.state);
             change(&mut state);
-            state.grant(&mut woken);
+            state.grant_credit(&mut woken);
         }
         woken.into_iter().for_each(Waker::wake);
     }
 
     /// Returns a permit if one can be had at once.
-    pub(crate) fn try_permit(self: &Arc<Self>) -> Result<Permit<'_>, Distance> {
+    pub(crate) fn try_permit(self: &Arc<Self>) -> Result<SendPermit<'_>, Distance> {
         let mut state = lock(&self.state);
         if let Some(end) = &state.end {
-            return Err(self.distance(end));
+            return Err(end.clone());
         }
         match state.take() {
-            Some((link, number)) => Ok(Permit::new(self, link, number)),
+            Some((link, number)) => Ok(SendPermit::new(self, link, number)),
             None => Err(Distance::Full),
         }
     }
 
     /// Waits for a permit, in the order of the calls.
-    pub(crate) async fn permit(self: &Arc<Self>) -> Result<Permit<'_>, Distance> {
-        let mut place = Place {
+    pub(crate) async fn permit(self: &Arc<Self>) -> Result<SendPermit<'_>, Distance> {
+        let mut sender = WaitingSender {
             stream: self,
             number: None,
         };
-        poll_fn(|cx| place.poll(cx)).await
+        poll_fn(|cx| sender.poll(cx)).await
     }
 
-    /// Encodes the message and sends it. If that fails, the message was not sent.
+    /// Encodes the message and sends it. If that fails, the message was not sent. Returns the link, and
+    /// the numbers of the asks in the message.
     pub(crate) fn send<T: Serialize>(
-        mut permit: Permit<'_>,
+        mut permit: SendPermit<'_>,
         message: &T,
-        cause: Option<Arc<Cause>>,
-    ) -> Result<Sent, Distance> {
+        cause: Option<Arc<LossCause>>,
+    ) -> Result<(Arc<Link>, Vec<u64>), Distance> {
         let (link, stream) = (permit.link.clone(), permit.number);
         let head = Frame::Message { stream };
         let encoded = codec::encode(&link, &head, message, cause).map_err(|error| match error {
@@ -304,7 +278,7 @@ impl Outgoing {
         let this = permit.stream;
         let mut state = lock(&this.state);
         if let Some(end) = &state.end {
-            let error = this.distance(end);
+            let error = end.clone();
             drop(state);
             for (_, ask) in encoded.asks {
                 ask.lose(error.clone().into());
@@ -316,22 +290,30 @@ impl Outgoing {
         state.sent += 1;
         permit.is_used = true;
         // Under the lock, so that frames are in the order of their numbers (OUT-1).
-        let lost = link.commit(encoded, Within::Message { stream, number });
+        let lost = link.commit(encoded, ReplyCarrier::Message { stream, number });
         drop(state);
         for (_, ask) in lost {
             ask.lose(Distance::Lost.into());
         }
-        Ok(Sent { link, asks })
+        Ok((link, asks))
     }
 }
 
-/// A message that was accepted here, with the numbers of the asks in it.
-pub(crate) struct Sent {
-    pub(crate) link: Arc<Link>,
-    pub(crate) asks: Vec<u64>,
+/// Returns why nothing more can be sent to an actor of this kind, if the stream has ended so.
+pub(super) fn distance(end: StreamEnd, ours: &str) -> Distance {
+    match end {
+        StreamEnd::Closed => Distance::Closed,
+        StreamEnd::Unknown => Distance::Unknown,
+        StreamEnd::WrongKind(theirs) => Distance::WrongKind {
+            ours: ours.into(),
+            theirs,
+        },
+        StreamEnd::TooMany { limit } => Distance::TooManyStreams { limit },
+        StreamEnd::Undecodable(why) | StreamEnd::Excess(why) => Distance::Undecodable(why),
+    }
 }
 
-impl State {
+impl OutgoingState {
     fn may_send(&self) -> bool {
         let has_room = self.link.as_ref().is_some_and(|(link, _)| link.has_room());
         self.messages > 0 && self.bytes > 0 && self.permits < SENDERS_AT_ONCE && has_room
@@ -348,7 +330,7 @@ impl State {
     }
 
     /// Gives credit to the first senders in line (OUT-4), or wakes all of them if there is an end.
-    fn grant(&mut self, woken: &mut Vec<Waker>) {
+    fn grant_credit(&mut self, woken: &mut Vec<Waker>) {
         if self.end.is_some() {
             woken.extend(self.line.drain(..).map(|(_, waker)| waker));
             return;
@@ -365,9 +347,9 @@ impl State {
     }
 }
 
-impl<'a> Permit<'a> {
+impl<'a> SendPermit<'a> {
     fn new(stream: &'a Arc<Outgoing>, link: Arc<Link>, number: u64) -> Self {
-        Permit {
+        SendPermit {
             stream,
             link,
             number,
@@ -376,7 +358,7 @@ impl<'a> Permit<'a> {
     }
 }
 
-impl Drop for Permit<'_> {
+impl Drop for SendPermit<'_> {
     /// Lets another sender encode, and gives the credit back if no message was sent.
     fn drop(&mut self) {
         let unused = u32::from(!self.is_used);
@@ -388,17 +370,18 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// A sender's place in the line.
-struct Place<'a> {
+/// A sender that waits in the line, once it has a number.
+struct WaitingSender<'a> {
     stream: &'a Arc<Outgoing>,
     number: Option<u64>,
 }
 
-impl<'a> Place<'a> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Permit<'a>, Distance>> {
+impl<'a> WaitingSender<'a> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendPermit<'a>, Distance>> {
+        // The credit may be here at once, may have been granted meanwhile, or is waited for (OUT-4).
         let mut state = lock(&self.stream.state);
         if let Some(end) = &state.end {
-            return Poll::Ready(Err(self.stream.distance(end)));
+            return Poll::Ready(Err(end.clone()));
         }
         let taken = match self.number {
             None => state.take(),
@@ -409,7 +392,7 @@ impl<'a> Place<'a> {
             Some(_) => None,
         };
         if let Some((link, number)) = taken {
-            return Poll::Ready(Ok(Permit::new(self.stream, link, number)));
+            return Poll::Ready(Ok(SendPermit::new(self.stream, link, number)));
         }
         let waker = cx.waker().clone();
         let waiting = self.number;
@@ -430,7 +413,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaitingSender<'_> {
     /// Leaves the line. Credit that was granted goes to the next one.
     fn drop(&mut self) {
         let Some(number) = self.number else { return };

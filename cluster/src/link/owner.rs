@@ -1,4 +1,4 @@
-//! `Owner` and `Wire`: what a link needs from its node, and from the way out to its peer.
+//! `LinkOwner` and `LinkWire`: what a link needs from its node, and from the way out to its peer.
 //!
 //! Neither waits: they are called by the thread of the links, and by senders.
 
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use futures_lite::future::Boxed;
 
 use super::frame::{ClusterMember, Publication};
-use super::{Inbox, Link, OutgoingHandle, Target};
+use super::{ActorInbox, Link, OutgoingHandle, Target};
 use crate::counts::Counts;
 use crate::limits::Limits;
 
 /// The way out to a peer.
-pub(crate) trait Wire: Send + Sync {
+pub(crate) trait LinkWire: Send + Sync {
     /// Adds a frame, with its length in front, to what will be written. Does not wait. A frame
     /// that is alone may be written at once: no other one is expected soon.
     fn push(&self, frame: &[u8], is_alone: bool);
@@ -25,15 +25,24 @@ pub(crate) trait Wire: Send + Sync {
 }
 
 /// The node of a link, as the link sees it.
-pub(crate) trait Owner: Send + Sync {
+pub(crate) trait LinkOwner: Send + Sync {
     /// Returns the actor with this number, and its kind.
-    fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>>;
+    fn inbox(&self, actor: u64) -> Option<Arc<dyn ActorInbox>>;
 
-    /// Hears that an actor takes no more messages. It may still work.
+    /// Notes that an actor takes no more messages. It may still work.
     fn closed(&self, actor: u64);
 
-    /// Hears the news of a peer.
-    fn heard(&self, link: &Arc<Link>, news: News);
+    /// Adds a name of the peer.
+    fn peer_published(&self, link: &Arc<Link>, publication: Publication);
+
+    /// Removes a name of the peer.
+    fn peer_withdrew(&self, link: &Arc<Link>, actor: u64);
+
+    /// Adds nodes that a peer knows.
+    fn peer_named(&self, members: Vec<ClusterMember>);
+
+    /// Ends the link, since the peer closes.
+    fn peer_closed(&self, link: &Arc<Link>);
 
     /// Returns a handle of the stream to this actor.
     fn outgoing(&self, target: Target) -> OutgoingHandle;
@@ -47,12 +56,4 @@ pub(crate) trait Owner: Send + Sync {
     fn limits(&self) -> &Limits;
 
     fn counts(&self) -> &Counts;
-}
-
-/// The news of a peer: its names, the nodes that it knows, its end.
-pub(crate) enum News {
-    Publish(Publication),
-    Withdraw(u64),
-    Members(Vec<ClusterMember>),
-    Bye,
 }

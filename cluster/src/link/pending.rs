@@ -1,24 +1,23 @@
 //! The asks of a link that wait for an answer from its peer.
 //!
-//! An ask is settled once: by its answer, by the end of its stream if its question was not taken, or
-//! by the end of the link. It is taken out of the table before its outcome is told.
+//! An ask completes once: by its answer, by the end of its stream if its question was not taken, or
+//! by the end of the link. It is taken out of the table before its asker is notified.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use greenroom::{Refusal, RefusalKind, Reply};
 use serde::de::DeserializeOwned;
 
 use super::codec::{self, EncodeError};
-use super::frame::{StreamEnd, Unanswered, WireRefusal, short};
-use super::{Link, lock};
+use super::frame::{Unanswered, WireRefusal, short};
+use super::{Link, LinkTable, lock};
 use crate::error::RemoteAskError;
 
-/// Where the cause of a loss goes, for an ask that can tell it.
-pub(crate) type Cause = Mutex<Option<RemoteAskError>>;
+/// Where the cause of a loss goes, for an ask that can return it.
+pub(crate) type LossCause = Mutex<Option<RemoteAskError>>;
 
 /// A reply that has left this node.
-pub(crate) trait Pending: Send {
+pub(crate) trait SentAsk: Send {
     /// Returns whether the asker still waits. It runs no code of users.
     fn is_wanted(&self) -> bool;
 
@@ -29,7 +28,7 @@ pub(crate) trait Pending: Send {
     fn lose(self: Box<Self>, why: RemoteAskError);
 }
 
-impl dyn Pending {
+impl dyn SentAsk {
     pub(crate) fn fail(self: Box<Self>, error: &EncodeError) {
         self.lose(match error {
             EncodeError::TooLarge { bytes, limit } => RemoteAskError::TooLarge {
@@ -42,14 +41,14 @@ impl dyn Pending {
 }
 
 /// Replies that have left this node, with the numbers of their asks.
-pub(crate) type PendingAsks = Vec<(u64, Box<dyn Pending>)>;
+pub(crate) type SentAsks = Vec<(u64, Box<dyn SentAsk>)>;
 
 pub(crate) struct PendingReply<T> {
     pub(crate) reply: Reply<T>,
-    pub(crate) cause: Option<Arc<Cause>>,
+    pub(crate) cause: Option<Arc<LossCause>>,
 }
 
-impl<T: DeserializeOwned + Send> Pending for PendingReply<T> {
+impl<T: DeserializeOwned + Send> SentAsk for PendingReply<T> {
     fn is_wanted(&self) -> bool {
         self.reply.is_wanted()
     }
@@ -83,112 +82,76 @@ impl<T: DeserializeOwned + Send> Pending for PendingReply<T> {
     }
 }
 
-/// The asks of a link by their numbers.
-pub(crate) struct Asks {
-    next: u64,
-    /// `None` once the link is down.
-    table: Option<BTreeMap<u64, Waiting>>,
-}
-
-struct Waiting {
-    of: Within,
-    pending: Box<dyn Pending>,
+/// An ask in the table of its link.
+pub(crate) struct AskEntry {
+    carrier: ReplyCarrier,
+    ask: Box<dyn SentAsk>,
 }
 
 /// What has the reply of an ask.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Within {
+pub(crate) enum ReplyCarrier {
     /// The message with this number of a stream.
     Message { stream: u64, number: u64 },
     /// The answer to this ask of the peer.
     Answer { ask: u64 },
 }
 
-impl Asks {
-    pub(crate) fn new() -> Self {
-        Asks {
-            next: 0,
-            table: Some(BTreeMap::new()),
-        }
-    }
-
-    pub(crate) fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.table.as_ref().map_or(0, BTreeMap::len)
-    }
-
+impl LinkTable<AskEntry> {
     /// Keeps these asks. Returns how many wait now, or these asks if the link is down.
-    pub(crate) fn keep(&mut self, asks: PendingAsks, of: Within) -> Result<usize, PendingAsks> {
-        let Some(table) = &mut self.table else {
+    pub(crate) fn keep(
+        &mut self,
+        asks: SentAsks,
+        carrier: ReplyCarrier,
+    ) -> Result<usize, SentAsks> {
+        let Some(entries) = &mut self.entries else {
             return Err(asks);
         };
-        let waiting = |(number, pending)| (number, Waiting { of, pending });
-        table.extend(asks.into_iter().map(waiting));
-        Ok(table.len())
+        let entry = |(number, ask)| (number, AskEntry { carrier, ask });
+        entries.extend(asks.into_iter().map(entry));
+        Ok(entries.len())
     }
 
     /// Takes an ask out. It is `None` if there is no such ask, or not any more.
-    pub(crate) fn take(&mut self, ask: u64) -> Option<Box<dyn Pending>> {
-        let waiting = self.table.as_mut()?.remove(&ask)?;
-        Some(waiting.pending)
+    pub(crate) fn take(&mut self, ask: u64) -> Option<Box<dyn SentAsk>> {
+        self.remove(ask).map(|entry| entry.ask)
     }
 
     /// Takes an ask out if its asker is gone.
-    pub(crate) fn take_unwanted(&mut self, ask: u64) -> Option<Box<dyn Pending>> {
-        let waiting = self.table.as_ref()?.get(&ask)?;
-        match waiting.pending.is_wanted() {
+    pub(crate) fn take_unwanted(&mut self, ask: u64) -> Option<Box<dyn SentAsk>> {
+        let entry = self.entries.as_ref()?.get(&ask)?;
+        match entry.ask.is_wanted() {
             true => None,
             false => self.take(ask),
         }
     }
 
     /// Takes out the asks of this stream whose questions were not among the first `taken` ones.
-    pub(crate) fn take_untaken(&mut self, stream: u64, taken: u64) -> Vec<Box<dyn Pending>> {
-        self.take_all(|of| match of {
-            Within::Message { stream: of, number } => of == stream && number >= taken,
-            Within::Answer { .. } => false,
+    pub(crate) fn take_untaken(&mut self, stream: u64, taken: u64) -> Vec<Box<dyn SentAsk>> {
+        self.take_all(|carrier| match carrier {
+            ReplyCarrier::Message { stream: of, number } => of == stream && number >= taken,
+            ReplyCarrier::Answer { .. } => false,
         })
     }
 
     /// Takes out the asks whose replies are in the answer to this ask of the peer.
-    pub(crate) fn take_of_answer(&mut self, ask: u64) -> Vec<Box<dyn Pending>> {
-        self.take_all(|of| of == Within::Answer { ask })
+    pub(crate) fn take_of_answer(&mut self, ask: u64) -> Vec<Box<dyn SentAsk>> {
+        self.take_all(|carrier| carrier == ReplyCarrier::Answer { ask })
     }
 
-    fn take_all(&mut self, is_meant: impl Fn(Within) -> bool) -> Vec<Box<dyn Pending>> {
-        let Some(table) = &mut self.table else {
+    fn take_all(&mut self, is_meant: impl Fn(ReplyCarrier) -> bool) -> Vec<Box<dyn SentAsk>> {
+        let Some(entries) = &mut self.entries else {
             return Vec::new();
         };
-        let meant = table.iter().filter(|(_, waiting)| is_meant(waiting.of));
+        let meant = entries.iter().filter(|(_, entry)| is_meant(entry.carrier));
         let numbers: Vec<u64> = meant.map(|(number, _)| *number).collect();
-        let removed = numbers.iter().filter_map(|number| table.remove(number));
-        removed.map(|waiting| waiting.pending).collect()
+        let removed = numbers.iter().filter_map(|number| entries.remove(number));
+        removed.map(|entry| entry.ask).collect()
     }
 
     /// Takes out all asks, since the link is down.
-    pub(crate) fn close(&mut self) -> Vec<Box<dyn Pending>> {
-        let table = self.table.take().unwrap_or_default();
-        table.into_values().map(|waiting| waiting.pending).collect()
-    }
-}
-
-/// Returns what the asker of a question learns that was not taken.
-pub(crate) fn not_taken(why: &StreamEnd, ours: &str) -> RemoteAskError {
-    match why {
-        StreamEnd::Closed => RemoteAskError::Closed,
-        StreamEnd::Unknown => RemoteAskError::Unknown,
-        StreamEnd::WrongKind(theirs) => RemoteAskError::WrongKind {
-            ours: ours.into(),
-            theirs: theirs.clone(),
-        },
-        StreamEnd::TooMany { limit } => RemoteAskError::TooManyStreams { limit: *limit },
-        StreamEnd::Undecodable(why) | StreamEnd::Excess(why) => {
-            RemoteAskError::Undecodable(why.clone())
-        }
+    pub(crate) fn take_rest(&mut self) -> Vec<Box<dyn SentAsk>> {
+        self.close().into_values().map(|entry| entry.ask).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::frame::{Frame, FrameError, LENGTH, StreamEnd, Window, first};
-use super::{BACKLOG, Link, OutgoingHandle, Owner, Target, lock};
+use super::{BACKLOG, Link, LinkOwner, OutgoingHandle, Target, lock};
 use crate::ask::RemoteAsk;
 use crate::error::RemoteAskError;
 use crate::fuzzing::{ACTOR, Desk, FRAME, Kept, Note};
@@ -68,7 +68,7 @@ fn a_message_is_taken_and_answered() {
     take(&link, &Frame::Message { stream: 1 }, &note("answer", 5)).unwrap();
     assert_eq!(went(&wire), ["Answer { ask: 5 }"]);
     take(&link, &Frame::Message { stream: 1 }, &note("kept", 6)).unwrap();
-    assert_eq!(link.load().answering, 1);
+    assert_eq!(link.status().answering, 1);
     take(&link, &Frame::Unwanted { ask: 6 }, &[]).unwrap();
     let note = lock(&desk.taken).pop().unwrap();
     assert!(!note.reply.is_wanted());
@@ -155,7 +155,7 @@ fn a_sender_that_exceeds_its_window_loses_the_stream() {
         ended.contains("9 messages are under way, more than 8"),
         "{ended}"
     );
-    assert_eq!(link.load().incoming, 0);
+    assert_eq!(link.status().incoming, 0);
 }
 
 /// Counts how often it wakes.
@@ -316,7 +316,7 @@ fn an_answer_counts_once() {
 }
 
 #[test]
-fn an_ask_that_is_dropped_is_told_as_unwanted() {
+fn an_ask_that_is_dropped_is_unwanted() {
     let (desk, link, wire) = Desk::link();
     let stream = stream(&desk, &link);
     {
@@ -325,7 +325,7 @@ fn an_ask_that_is_dropped_is_told_as_unwanted() {
         went(&wire);
     }
     assert_eq!(went(&wire), ["Unwanted { ask: 1 }"]);
-    assert_eq!(link.load().asks, 0);
+    assert_eq!(link.status().asks, 0);
 }
 
 #[test]
@@ -405,9 +405,9 @@ fn a_stream_without_addresses_is_closed_when_all_was_taken() {
     assert_eq!(went(&wire).len(), 2, "each question is unwanted");
     let kept = std::ops::Deref::deref(&stream).clone();
     drop(stream);
-    assert_eq!(went(&wire), ["Settle { stream: 1 }"]);
+    assert_eq!(went(&wire), ["ReturnCredit { stream: 1 }"]);
 
-    // An address that comes now has no new window, and nothing new to settle.
+    // An address that comes now has no new window, and no credit to want back.
     let again = kept.handle().expect("messages are under way");
     assert!(again.try_permit().is_err());
     drop(again);
@@ -426,18 +426,18 @@ fn a_stream_without_addresses_is_closed_when_all_was_taken() {
     assert!(went(&wire).is_empty());
     credit(1);
     assert_eq!(went(&wire), ["Close { stream: 1 }"]);
-    assert_eq!(link.load().outgoing, 0);
+    assert_eq!(link.status().outgoing, 0);
     assert!(kept.handle().is_none());
 }
 
 #[test]
-fn what_is_owed_is_given_back_as_soon_as_all_was_taken() {
+fn wanted_credit_is_given_back_as_soon_as_all_was_taken() {
     let (_desk, link, wire) = Desk::link();
     open(&link, 1);
     let message = Frame::Message { stream: 1 };
-    let settle = Frame::Settle { stream: 1 };
+    let return_credit = Frame::ReturnCredit { stream: 1 };
     take(&link, &message, &note("x", 0)).unwrap();
-    take(&link, &settle, &[]).unwrap();
+    take(&link, &return_credit, &[]).unwrap();
     let credit = went(&wire).pop().unwrap();
     assert!(
         credit.starts_with("Credit { stream: 1, messages: 1,"),
@@ -449,7 +449,7 @@ fn what_is_owed_is_given_back_as_soon_as_all_was_taken() {
 
     take(&link, &message, &note("full", 0)).unwrap();
     went(&wire);
-    take(&link, &settle, &[]).unwrap();
+    take(&link, &return_credit, &[]).unwrap();
     assert!(went(&wire).is_empty(), "a message waits for room");
 }
 

@@ -9,10 +9,10 @@ use std::task::{Poll, Waker};
 use futures_lite::future::yield_now;
 
 use crate::link::frame::LENGTH;
-use crate::link::{Link, Wire, lock};
+use crate::link::{Link, LinkWire, lock};
 
 /// Returns the way in and the way out.
-pub(crate) fn wire() -> (Arc<dyn Wire>, Frames) {
+pub(crate) fn wire() -> (Arc<dyn LinkWire>, Frames) {
     let queue = Arc::new(Mutex::new(Queue::default()));
     (Arc::new(Loop(queue.clone())), Frames(queue))
 }
@@ -29,7 +29,7 @@ struct Loop(Arc<Mutex<Queue>>);
 
 pub(crate) struct Frames(Arc<Mutex<Queue>>);
 
-impl Wire for Loop {
+impl LinkWire for Loop {
     fn push(&self, frame: &[u8], _: bool) {
         let mut queue = lock(&self.0);
         queue.frames.push(frame.to_vec());

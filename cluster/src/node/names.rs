@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::engine::StopSignal;
 use crate::error::PublishError;
 use crate::link::frame::{ClusterMember, Publication, Window};
-use crate::link::{Inbox, Link, Target};
+use crate::link::{ActorInbox, Link, Target};
 
 /// The bytes of a name or a kind: it is shown to people.
 pub(crate) const LONGEST_NAME: usize = 255;
@@ -47,7 +47,7 @@ pub(crate) struct Peers {
 
 /// An actor of this node.
 pub(crate) struct OwnActor {
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn ActorInbox>,
     /// Stopped when nothing is to be known of it any more.
     pub(crate) forgotten: Arc<StopSignal>,
 }
@@ -184,7 +184,7 @@ impl Peers {
     pub(crate) fn publish(
         &mut self,
         name: &str,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn ActorInbox>,
         most: usize,
     ) -> Result<(Publication, Arc<StopSignal>), PublishError> {
         for text in [name, inbox.kind()] {
@@ -233,12 +233,17 @@ impl Peers {
         std::mem::take(&mut self.inboxes)
     }
 
-    pub(crate) fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>> {
+    pub(crate) fn inbox(&self, actor: u64) -> Option<Arc<dyn ActorInbox>> {
         Some(self.inboxes.get(&actor)?.inbox.clone())
     }
 
-    /// Hears of a name of a peer.
-    pub(crate) fn heard(&mut self, link: &Arc<Link>, publication: Publication, most: usize) {
+    /// Adds a name of a peer.
+    pub(crate) fn peer_published(
+        &mut self,
+        link: &Arc<Link>,
+        publication: Publication,
+        most: usize,
+    ) {
         let Some(peer) = self.peers.get_mut(&link.peer.member.name) else {
             return;
         };
@@ -249,8 +254,8 @@ impl Peers {
         }
     }
 
-    /// Hears that a peer has an actor no more.
-    pub(crate) fn withdrawn(&mut self, link: &Arc<Link>, actor: u64) {
+    /// Removes a name of a peer.
+    pub(crate) fn peer_withdrew(&mut self, link: &Arc<Link>, actor: u64) {
         if let Some(peer) = self.peers.get_mut(&link.peer.member.name) {
             peer.names.remove(actor);
         }

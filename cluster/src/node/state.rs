@@ -1,6 +1,6 @@
 //! What a node knows: its links, its names and those of other nodes, and its streams.
 //!
-//! - `STATE-1`: a peer hears all names of this node, then each change, in order: both happen under
+//! - `STATE-1`: a peer receives all names of this node, then each change, in order: both happen under
 //!   the lock of the peers.
 //! - `STATE-2`: a node has one link to each other node, by its name. A new one ends the old one first.
 //! - `STATE-3`: no code of users runs under a lock, and no stream is dropped under one.
@@ -16,12 +16,10 @@ use greenroom::time::Instant;
 use super::names::{Holder, Peers, is_same_name};
 use crate::counts::Counts;
 use crate::engine::{LinkEngine, StopSignal};
-use crate::error::PublishError;
+use crate::error::{Distance, PublishError};
 use crate::limits::Limits;
 use crate::link::frame::{ClusterMember, Frame, Hello, LARGEST_MEMBER, Publication};
-use crate::link::{
-    Inbox, Link, News, Outgoing, OutgoingEnd, OutgoingHandle, Owner, Target, Wire, lock,
-};
+use crate::link::{ActorInbox, Link, LinkOwner, LinkWire, Outgoing, OutgoingHandle, Target, lock};
 
 /// The looks at a link in the time of a lease.
 const LOOKS: u32 = 10;
@@ -63,7 +61,7 @@ impl NodeState {
 
     /// Connects this node with itself, and begins to look at the links.
     pub(crate) fn start(self: &Arc<Self>) {
-        let owner: Arc<dyn Owner> = self.clone();
+        let owner: Arc<dyn LinkOwner> = self.clone();
         let (wire, frames) = super::loopback::wire();
         let link = Link::new(self.hello.clone(), owner, wire);
         self.peers().own_link = Some(link.clone());
@@ -114,7 +112,7 @@ impl NodeState {
     pub(crate) fn up(
         self: &Arc<Self>,
         hello: Hello,
-        wire: Arc<dyn Wire>,
+        wire: Arc<dyn LinkWire>,
     ) -> Result<Arc<Link>, String> {
         let member = hello.member.clone();
         self.admits(&member)?;
@@ -175,7 +173,7 @@ impl NodeState {
     pub(crate) fn publish(
         &self,
         name: &str,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn ActorInbox>,
     ) -> Result<(u64, Arc<StopSignal>), PublishError> {
         let published = {
             let mut peers = self.peers();
@@ -270,7 +268,7 @@ impl NodeState {
             if let Some(handle) = old.as_ref().and_then(Outgoing::handle) {
                 return handle;
             }
-            let owner: Weak<dyn Owner> = self.this.clone();
+            let owner: Weak<dyn LinkOwner> = self.this.clone();
             // Another node does not decide how much is kept here.
             let handle = Outgoing::open(target.clone(), self.limits.bytes, owner);
             targets.insert(target, Arc::downgrade(&handle));
@@ -282,7 +280,7 @@ impl NodeState {
         };
         match link {
             Some(link) => handle.bind(&link),
-            None if is_closed => handle.end(OutgoingEnd::Lost),
+            None if is_closed => handle.end(Distance::Lost),
             None => self.expire(&handle),
         }
         handle
@@ -297,7 +295,7 @@ impl NodeState {
         self.engine.spawn(Box::pin(async move {
             or(ended, time).await;
             if let Some(stream) = stream.upgrade().filter(|stream| !stream.is_bound()) {
-                stream.end(OutgoingEnd::Lost);
+                stream.end(Distance::Lost);
             }
         }));
     }
@@ -326,9 +324,7 @@ impl NodeState {
             let targets = lock(&self.targets);
             targets.values().filter_map(Weak::upgrade).collect()
         };
-        streams
-            .iter()
-            .for_each(|stream| stream.end(OutgoingEnd::Lost));
+        streams.iter().for_each(|stream| stream.end(Distance::Lost));
         let own = self.peers().forget_own();
         drop(own);
         self.changed.notify(usize::MAX);
@@ -382,8 +378,8 @@ impl std::fmt::Debug for NodeState {
     }
 }
 
-impl Owner for NodeState {
-    fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>> {
+impl LinkOwner for NodeState {
+    fn inbox(&self, actor: u64) -> Option<Arc<dyn ActorInbox>> {
         self.peers().inbox(actor)
     }
 
@@ -391,25 +387,30 @@ impl Owner for NodeState {
         self.take_name(actor);
     }
 
-    fn heard(&self, link: &Arc<Link>, news: News) {
-        match news {
-            News::Publish(publication) => self.peers().heard(link, publication, self.limits.names),
-            News::Withdraw(actor) => self.peers().withdrawn(link, actor),
-            News::Members(members) => {
-                let most = self.limits.peers;
-                let me = &self.hello.member;
-                let others = members
-                    .into_iter()
-                    .filter(|member| member.name != me.name && member.fits());
-                let others: Vec<ClusterMember> = others.take(most).collect();
-                return self.engine.learnt(&others);
-            }
-            News::Bye => {
-                self.down(link);
-                return self.engine.left(&link.peer.member.name);
-            }
-        }
+    fn peer_published(&self, link: &Arc<Link>, publication: Publication) {
+        let most = self.limits.names;
+        self.peers().peer_published(link, publication, most);
         self.changed.notify(usize::MAX);
+    }
+
+    fn peer_withdrew(&self, link: &Arc<Link>, actor: u64) {
+        self.peers().peer_withdrew(link, actor);
+        self.changed.notify(usize::MAX);
+    }
+
+    fn peer_named(&self, members: Vec<ClusterMember>) {
+        let most = self.limits.peers;
+        let me = &self.hello.member;
+        let others = members
+            .into_iter()
+            .filter(|member| member.name != me.name && member.fits());
+        let others: Vec<ClusterMember> = others.take(most).collect();
+        self.engine.learnt(&others);
+    }
+
+    fn peer_closed(&self, link: &Arc<Link>) {
+        self.down(link);
+        self.engine.left(&link.peer.member.name);
     }
 
     fn outgoing(&self, target: Target) -> OutgoingHandle {
@@ -418,7 +419,7 @@ impl Owner for NodeState {
 
     fn forget_target(&self, target: &Target) {
         let mut targets = lock(&self.targets);
-        // Another stream may have the place meanwhile.
+        // Another stream may have replaced it meanwhile.
         if targets
             .get(target)
             .is_some_and(|stream| stream.strong_count() == 0)

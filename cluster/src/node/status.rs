@@ -1,7 +1,7 @@
 //! `NodeStatus`: what a node does at the moment, for people and for metrics.
 
 use super::NodeState;
-use crate::link::Owner;
+use crate::link::{LinkOwner, PeerStatus};
 
 /// What a node does at the moment, and what it has counted since it opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,44 +34,13 @@ pub struct NodeStatus {
     pub stray: u64,
 }
 
-/// A node that is connected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PeerStatus {
-    /// The name of the node.
-    pub name: String,
-    /// The actors there for which an address is here, or messages are under way.
-    pub outgoing: usize,
-    /// The actors here for which an address is there, or messages are under way.
-    pub incoming: usize,
-    /// The asks that wait for an answer from there.
-    pub asks: usize,
-    /// The asks from there that were not answered yet.
-    pub answering: usize,
-    /// The bytes that wait to be written.
-    pub backlog: usize,
-    /// The messages that may be sent there at once, of all addresses together.
-    pub credit: u64,
-}
-
 impl NodeStatus {
     pub(super) fn of(state: &NodeState) -> Self {
         let own = state.hello.member.incarnation;
         let mut links = state.peers().all_links();
         links.retain(|link| link.peer.member.incarnation != own);
         links.sort_by(|a, b| a.peer.member.name.cmp(&b.peer.member.name));
-        let peers = links.iter().map(|link| {
-            let load = link.load();
-            PeerStatus {
-                name: link.peer.member.name.clone(),
-                outgoing: load.outgoing,
-                incoming: load.incoming,
-                asks: load.asks,
-                answering: load.answering,
-                backlog: load.backlog,
-                credit: load.credit,
-            }
-        });
+        let peers = links.iter().map(|link| link.status());
         let counts = state.counts();
         NodeStatus {
             name: state.hello.member.name.clone(),

@@ -16,7 +16,7 @@ use greenroom::time::{Instant, sleep};
 use super::Net;
 use crate::engine::{LinkEngine, Tasks};
 use crate::link::frame::{ClusterMember, Hello, LENGTH};
-use crate::link::{Link, Owner, Wire, lock};
+use crate::link::{Link, LinkOwner, LinkWire, lock};
 use crate::node::NodeState;
 
 /// The time between two tries to connect two nodes.
@@ -42,7 +42,7 @@ struct Lane {
 }
 
 enum Arrival {
-    Connection(Hello, Arc<dyn Wire>),
+    Connection(Hello, Arc<dyn LinkWire>),
     Frame(Vec<u8>),
     End,
 }
@@ -240,7 +240,7 @@ impl SimEngine {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         self.add_lane(number, other);
         other.add_lane(number, self);
-        let wire = |from: &Arc<SimEngine>, to: &Arc<SimEngine>| -> Arc<dyn Wire> {
+        let wire = |from: &Arc<SimEngine>, to: &Arc<SimEngine>| -> Arc<dyn LinkWire> {
             Arc::new(SimWire {
                 number,
                 from: Arc::downgrade(from),
@@ -255,7 +255,7 @@ impl SimEngine {
     }
 }
 
-impl Wire for SimWire {
+impl LinkWire for SimWire {
     fn push(&self, frame: &[u8], _: bool) {
         let (Some(from), Some(to), Some(net)) =
             (self.from.upgrade(), self.to.upgrade(), self.net.upgrade())

@@ -19,7 +19,7 @@ use super::socket::LinkSocket;
 use super::tls::stands_for;
 use super::wire;
 use crate::link::frame::{ClusterMember, Hello, LENGTH, MAGIC, VERSION, framed};
-use crate::link::{Link, Owner};
+use crate::link::{Link, LinkOwner};
 
 /// How long a greeting may take, with the certificates: less than a lookup waits.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -17,7 +17,7 @@ use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::socket::{Half, LinkSocket};
 use crate::engine::LinkEngine;
 use crate::link::frame::{LENGTH, first};
-use crate::link::{Link, Wire, lock};
+use crate::link::{Link, LinkWire, lock};
 
 /// The bytes that may wait to be written, with answers, and the largest frames that may, if they are
 /// more. Both are the same with the default frame of 1 MiB. Then the link is cut; senders wait long
@@ -57,7 +57,7 @@ pub(super) struct Connection {
     largest_frame: usize,
 }
 
-pub(super) fn new(socket: LinkSocket, largest_frame: usize) -> (Arc<dyn Wire>, Connection) {
+pub(super) fn new(socket: LinkSocket, largest_frame: usize) -> (Arc<dyn LinkWire>, Connection) {
     let socket = Half::new(socket);
     let backlog = Backlog {
         socket: Some(socket.clone()),
@@ -76,7 +76,7 @@ pub(super) fn new(socket: LinkSocket, largest_frame: usize) -> (Arc<dyn Wire>, C
     (wire, connection)
 }
 
-impl Wire for TcpWire {
+impl LinkWire for TcpWire {
     fn push(&self, frame: &[u8], is_alone: bool) {
         let mut out = lock(&self.backlog);
         if out.is_cut {
@@ -233,7 +233,7 @@ async fn read(mut from: impl AsyncRead + Unpin, largest: usize, link: &Arc<Link>
             }
         }
         // A large frame may take longer than the lease.
-        link.heard();
+        link.note_received();
         let mut used = 0;
         loop {
             match first(&buffer[used..filled], largest) {

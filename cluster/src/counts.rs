@@ -20,8 +20,9 @@ impl Count {
     }
 }
 
+/// The counts of a node, for its status and its metrics.
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct NodeCounts {
     pub(crate) links: Count,
     pub(crate) lost_links: Count,
     pub(crate) lost_asks: Count,

@@ -9,7 +9,7 @@ use futures_lite::future::Boxed;
 use greenroom::Reply;
 use serde::{Deserialize, Serialize};
 
-use crate::counts::Counts;
+use crate::counts::NodeCounts;
 use crate::limits::Limits;
 use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, Publication, Window, first};
 use crate::link::{
@@ -34,7 +34,7 @@ pub(crate) struct Note {
 /// A node with five actors, which are full for some messages and close at others.
 pub(crate) struct Desk {
     limits: Limits,
-    pub(crate) counts: Counts,
+    pub(crate) counts: NodeCounts,
     pub(crate) taken: Mutex<Vec<Note>>,
     pub(crate) tasks: Mutex<Vec<Boxed<()>>>,
     this: Weak<Desk>,
@@ -65,7 +65,7 @@ impl Desk {
                 messages: 8,
                 ..Limits::default()
             },
-            counts: Counts::default(),
+            counts: NodeCounts::default(),
             taken: Mutex::default(),
             tasks: Mutex::default(),
             this: this.clone(),
@@ -150,7 +150,7 @@ impl LinkOwner for Desk {
         &self.limits
     }
 
-    fn counts(&self) -> &Counts {
+    fn counts(&self) -> &NodeCounts {
         &self.counts
     }
 }

@@ -37,7 +37,7 @@ use pending::{AskEntry, ReplyCarrier, SentAsk, SentAsks};
 pub(crate) use pending::{LossCause, PendingReply};
 pub(crate) use target::Target;
 
-use crate::counts::Counts;
+use crate::counts::NodeCounts;
 use crate::error::{Distance, RemoteAskError};
 
 /// The number of senders that may encode a message of a stream at the same time. Each may exceed the
@@ -175,7 +175,7 @@ impl Link {
         })
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &NodeCounts {
         self.owner.counts()
     }
 

@@ -47,11 +47,11 @@ use crate::node::{Node, NodeStatus};
 ///
 /// [`collector`]: https://docs.rs/greenroom-http/latest/greenroom_http/struct.Mount.html
 pub fn metrics(node: &Node) -> impl Collector + use<> {
-    Numbers(node.clone())
+    NodeCollector(node.clone())
 }
 
 #[derive(Debug)]
-struct Numbers(Node);
+struct NodeCollector(Node);
 
 /// Returns the counters with their meanings.
 fn counters(status: &NodeStatus) -> [(&'static str, &'static str, u64); 8] {
@@ -83,10 +83,8 @@ fn counters(status: &NodeStatus) -> [(&'static str, &'static str, u64); 8] {
     ]
 }
 
-/// A gauge of each peer.
-type Gauge = (&'static str, &'static str, fn(&PeerStatus) -> u64);
-
-const GAUGES: [Gauge; 6] = [
+/// The gauges of each peer, with their meanings.
+const GAUGES: [(&str, &str, fn(&PeerStatus) -> u64); 6] = [
     (
         "outgoing_streams",
         "Actors there for which an address is here",
@@ -113,7 +111,7 @@ const GAUGES: [Gauge; 6] = [
     ),
 ];
 
-impl Collector for Numbers {
+impl Collector for NodeCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let status = self.0.status();
         let (name, help) = ("greenroom_cluster_peers", "Nodes that are connected");

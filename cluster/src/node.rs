@@ -1,4 +1,4 @@
-//! `Node`: a program's place among those that it can reach.
+//! `Node`: a program's part in the net of those that it can reach.
 //!
 //! A node writes only its own names. Its last clone closes it.
 
@@ -28,7 +28,6 @@ pub use status::NodeStatus;
 pub use watch::{NameChange, NameWatch};
 
 pub(crate) use state::NodeState;
-use state::target;
 
 use crate::address::RemoteAddress;
 use crate::engine::tcp::Tls;
@@ -46,7 +45,7 @@ const STEP: Duration = Duration::from_millis(2);
 /// The time that it gives to the tasks of the node, besides what the frames leave.
 const LAST_TASKS: Duration = Duration::from_millis(100);
 
-/// A program's place among those that it can reach: publishes actors, and finds those of others.
+/// A program's part in the net of those that it can reach: publishes actors, and finds those of others.
 ///
 /// A clone is another handle of the same node. When the last one is dropped, the node closes as
 /// [`close`](Node::close) does, without waiting.
@@ -57,16 +56,16 @@ const LAST_TASKS: Duration = Duration::from_millis(100);
 /// actors of its own side. So a name is no singleton, and it is no lock.
 #[derive(Clone)]
 pub struct Node {
-    inner: Arc<Inner>,
+    inner: Arc<NodeInner>,
 }
 
-struct Inner {
+struct NodeInner {
     state: Arc<NodeState>,
     tls: Option<Arc<Tls>>,
     listens: Vec<String>,
 }
 
-impl Drop for Inner {
+impl Drop for NodeInner {
     fn drop(&mut self) {
         self.state.shut();
     }
@@ -87,7 +86,7 @@ impl Node {
     }
 
     fn new(state: Arc<NodeState>, tls: Option<Arc<Tls>>, listens: Vec<String>) -> Node {
-        let inner = Inner {
+        let inner = NodeInner {
             state,
             tls,
             listens,
@@ -170,9 +169,8 @@ impl Node {
         let holders = self.state().holders(name);
         let right = holders
             .into_iter()
-            .filter(|holder| holder.publication.kind == M::KIND);
-        let targets = right.map(|holder| target(&holder.member, &holder.publication, M::KIND));
-        let streams = targets.map(|target| self.state().stream_to(target));
+            .filter(|holder| &*holder.kind == M::KIND);
+        let streams = right.map(|holder| self.state().stream_to(holder));
         streams.map(RemoteAddress::new).collect()
     }
 
@@ -221,7 +219,7 @@ impl Node {
         NodeStatus::of(self.state())
     }
 
-    /// Closes the node: says so to all others, and waits until that is written, at most a second.
+    /// Closes the node: notifies all others, and waits until that is written, at most a second.
     ///
     /// It listens no more then, so that another node can have its addresses.
     /// All addresses of other nodes are then [lost](crate::Distance::Lost). Actors go on.
@@ -230,7 +228,7 @@ impl Node {
     /// Dropping the future closes the node without waiting when its last clone is dropped.
     pub async fn close(self) {
         let state = self.state();
-        let links = state.say_bye();
+        let links = state.send_bye();
         // A dead link takes all the time.
         let start = Instant::now();
         while start.elapsed() < LAST_FRAMES && links.iter().any(|link| link.status().backlog > 0) {

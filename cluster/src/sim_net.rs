@@ -37,12 +37,7 @@ use crate::node::NodeState;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SimNet {
-    net: Arc<Net>,
-}
-
-#[derive(Debug)]
-struct Net {
-    state: Mutex<NetState>,
+    state: Arc<Mutex<NetState>>,
 }
 
 #[derive(Debug)]
@@ -70,14 +65,12 @@ impl SimNet {
             apart: BTreeSet::new(),
             nodes: BTreeMap::new(),
         };
-        let state = Mutex::new(state);
-        SimNet {
-            net: Arc::new(Net { state }),
-        }
+        let state = Arc::new(Mutex::new(state));
+        SimNet { state }
     }
 
     fn state(&self) -> MutexGuard<'_, NetState> {
-        lock(&self.net.state)
+        lock(&self.state)
     }
 
     /// Sets how long frames take from now on.
@@ -121,7 +114,7 @@ impl SimNet {
         engines.iter().for_each(|engine| engine.wake());
     }
 
-    /// Ends a node as the end of its process does: it says nothing more, and hears nothing. Its
+    /// Ends a node as the end of its process does: it sends nothing more, and receives nothing. Its
     /// peers notice that when the news arrives. A node of the same name may be opened again.
     pub fn crash(&self, name: &str) {
         let engine = self.state().nodes.remove(name);
@@ -131,7 +124,7 @@ impl SimNet {
     }
 
     pub(crate) fn engine(&self, name: &str) -> Arc<SimEngine> {
-        SimEngine::new(name, Arc::downgrade(&self.net))
+        SimEngine::new(name, Arc::downgrade(&self.state))
     }
 
     /// Begins to connect the node with the others. An older one of its name crashes.
@@ -144,21 +137,18 @@ impl SimNet {
     }
 }
 
-impl Net {
+impl NetState {
     /// Returns whether frames pass from one node to another.
     fn passes(&self, from: &str, to: &str) -> bool {
-        !lock(&self.state)
-            .apart
-            .contains(&(from.to_owned(), to.to_owned()))
+        !self.apart.contains(&(from.to_owned(), to.to_owned()))
     }
 
     /// Draws how long the next frame takes.
     fn draw(&self) -> Duration {
-        let state = lock(&self.state);
-        let span = state.delay.end.saturating_sub(state.delay.start).as_nanos() as u64;
+        let span = self.delay.end.saturating_sub(self.delay.start).as_nanos() as u64;
         let extra = Duration::from_nanos(sim::random() % span.max(1));
-        let delay = state.delay.start.saturating_add(extra);
-        let (share, again_after) = state.loss;
+        let delay = self.delay.start.saturating_add(extra);
+        let (share, again_after) = self.loss;
         let is_lost = (sim::random() % 1_000_000) as f64 / 1e6 < share;
         match is_lost {
             true => delay.saturating_add(again_after),
@@ -168,22 +158,16 @@ impl Net {
 
     /// Returns the nodes that this one is to connect: those with a higher name.
     fn above(&self, name: &str) -> Vec<Arc<SimEngine>> {
-        let state = lock(&self.state);
-        let above = state
-            .nodes
-            .iter()
-            .filter(|(other, _)| other.as_str() > name);
+        let above = self.nodes.iter().filter(|(other, _)| other.as_str() > name);
         above.map(|(_, engine)| engine.clone()).collect()
     }
 
     /// Removes a node, unless another one has its name by now.
-    fn remove(&self, engine: &Arc<SimEngine>) {
-        let nodes = &mut lock(&self.state).nodes;
-        let is_here = nodes
-            .get(engine.name())
-            .is_some_and(|node| Arc::ptr_eq(node, engine));
-        if is_here {
-            nodes.remove(engine.name());
+    fn remove(&mut self, engine: &Arc<SimEngine>) -> Option<Arc<SimEngine>> {
+        let node = self.nodes.get(engine.name())?;
+        match Arc::ptr_eq(node, engine) {
+            true => self.nodes.remove(engine.name()),
+            false => None,
         }
     }
 }

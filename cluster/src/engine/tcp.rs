@@ -89,7 +89,7 @@ impl Tcp {
         self.state.get()?.upgrade()
     }
 
-    /// Counts a connection that greets, until `end_greeting`. Waits if there are too many.
+    /// NodeCounts a connection that greets, until `end_greeting`. Waits if there are too many.
     async fn begin_greeting(&self) {
         loop {
             let listener = self.greeted.listen();

@@ -142,7 +142,7 @@ impl Incoming {
         self.finish(link, StreamEnd::Undecodable(short(why)));
     }
 
-    /// Counts a message that the mailbox has taken (IN-2). Its credit goes back in portions.
+    /// NodeCounts a message that the mailbox has taken (IN-2). Its credit goes back in portions.
     fn taken(&self, link: &Link, bytes: usize) {
         let mut state = lock(&self.state);
         state.taken += 1;

@@ -8,7 +8,7 @@ use futures_lite::future::Boxed;
 
 use super::frame::{ClusterMember, Publication};
 use super::{ActorInbox, Link, OutgoingHandle, Target};
-use crate::counts::Counts;
+use crate::counts::NodeCounts;
 use crate::limits::Limits;
 
 /// The way out to a peer.
@@ -55,5 +55,5 @@ pub(crate) trait LinkOwner: Send + Sync {
 
     fn limits(&self) -> &Limits;
 
-    fn counts(&self) -> &Counts;
+    fn counts(&self) -> &NodeCounts;
 }

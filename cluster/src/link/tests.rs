@@ -158,7 +158,7 @@ fn a_sender_that_exceeds_its_window_loses_the_stream() {
     assert_eq!(link.status().incoming, 0);
 }
 
-/// Counts how often it wakes.
+/// NodeCounts how often it wakes.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 

@@ -7,7 +7,6 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::state::target;
 use super::{Node, NodeState};
 use crate::address::RemoteAddress;
 use crate::error::LookupError;
@@ -86,30 +85,29 @@ impl<M: Remote> Lookup<M> {
     }
 }
 
-/// Returns an actor of this name, or why there is none, or `None` if one may come.
+/// Returns an actor of this name, or why there is none, or `None` if one may come. That of this
+/// node counts first, and otherwise one is drawn.
 fn look<M: Remote>(state: &NodeState, name: &str) -> Option<Result<RemoteAddress<M>, LookupError>> {
     if state.peers().is_closed {
         return Some(Err(LookupError::NodeClosed));
     }
     let holders = state.holders(name);
-    let right = holders
-        .iter()
-        .filter(|holder| holder.publication.kind == M::KIND);
+    let right = holders.iter().filter(|holder| &*holder.kind == M::KIND);
     let right: Vec<_> = right.collect();
     let own = right
         .first()
-        .filter(|first| first.member == state.hello.member);
+        .filter(|first| first.incarnation == state.hello.member.incarnation);
     // Turns would need a number for each name.
     let drawn = greenroom::sim::random() as usize % right.len().max(1);
     let chosen = own.or_else(|| right.get(drawn));
     match (chosen, holders.first()) {
         (Some(holder), _) => {
-            let target = target(&holder.member, &holder.publication, M::KIND);
-            Some(Ok(RemoteAddress::new(state.stream_to(target))))
+            let stream = state.stream_to((*holder).clone());
+            Some(Ok(RemoteAddress::new(stream)))
         }
         (None, Some(other)) => Some(Err(LookupError::WrongKind {
             ours: M::KIND.into(),
-            theirs: other.publication.kind.clone(),
+            theirs: other.kind.to_string(),
         })),
         (None, None) => None,
     }

@@ -11,25 +11,19 @@ use futures_lite::future::yield_now;
 use crate::link::frame::LENGTH;
 use crate::link::{Link, LinkWire, lock};
 
-/// Returns the way in and the way out.
-pub(crate) fn wire() -> (Arc<dyn LinkWire>, Frames) {
-    let queue = Arc::new(Mutex::new(Queue::default()));
-    (Arc::new(Loop(queue.clone())), Frames(queue))
-}
+/// The wire of a node to itself: what is pushed waits here for `pass_on`.
+#[derive(Default)]
+pub(crate) struct Loopback(Mutex<LoopbackQueue>);
 
 #[derive(Default)]
-struct Queue {
+struct LoopbackQueue {
     frames: Vec<Vec<u8>>,
     bytes: usize,
     waker: Option<Waker>,
     is_cut: bool,
 }
 
-struct Loop(Arc<Mutex<Queue>>);
-
-pub(crate) struct Frames(Arc<Mutex<Queue>>);
-
-impl LinkWire for Loop {
+impl LinkWire for Loopback {
     fn push(&self, frame: &[u8], _: bool) {
         let mut queue = lock(&self.0);
         queue.frames.push(frame.to_vec());
@@ -52,9 +46,9 @@ impl LinkWire for Loop {
     }
 }
 
-impl Frames {
+impl Loopback {
     /// Gives the frames to the link until it is cut.
-    pub(crate) async fn pass_on(self, link: Arc<Link>) {
+    pub(crate) async fn pass_on(self: Arc<Self>, link: Arc<Link>) {
         while let Some(frames) = poll_fn(|cx| {
             let mut queue = lock(&self.0);
             if queue.is_cut {
@@ -92,7 +86,7 @@ mod tests {
     #[test]
     fn frames_that_come_meanwhile_are_passed_on_in_another_turn() {
         let (desk, other, _) = Desk::link();
-        let (wire, frames) = wire();
+        let wire = Arc::new(Loopback::default());
         let link = Link::new(other.peer.clone(), desk, wire.clone());
         let (stream, actor, kind) = (1, ACTOR, "note/1".into());
         let (messages, bytes) = (1, 1);
@@ -108,7 +102,7 @@ mod tests {
         let message = Frame::Message { stream }.encode();
         wire.push(&[message, note].concat(), false);
         // The answer and the credit go over the same queue.
-        let mut passed = pin!(frames.pass_on(link));
+        let mut passed = pin!(wire.clone().pass_on(link));
         let mut context = Context::from_waker(Waker::noop());
         assert!(passed.as_mut().poll(&mut context).is_pending());
         assert!(wire.backlog() > 0);

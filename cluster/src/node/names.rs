@@ -15,15 +15,19 @@ use crate::link::{ActorInbox, Link, Target};
 /// The bytes of a name or a kind: it is shown to people.
 pub(crate) const LONGEST_NAME: usize = 255;
 
-/// The shortest lease: looks at links ten times in it take little processor time. A peer that tells
+/// The shortest lease: looks at links ten times in it take little processor time. A peer that has
 /// a shorter one is looked at as often.
 pub(crate) const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 
-/// An actor that has a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Holder {
-    pub(crate) member: ClusterMember,
-    pub(crate) publication: Publication,
+/// Returns the target for an actor that a node has published.
+pub(crate) fn target(member: &ClusterMember, publication: &Publication) -> Target {
+    Target {
+        node: member.name.as_str().into(),
+        incarnation: member.incarnation,
+        actor: publication.actor,
+        kind: publication.kind.as_str().into(),
+        window: publication.window,
+    }
 }
 
 /// Returns whether a certificate of one name has the other one too. DNS knows neither case nor a dot
@@ -262,21 +266,15 @@ impl Peers {
     }
 
     /// Returns the actors of this name: that of this node first, then those of nodes by name.
-    pub(crate) fn holders(&self, name: &str, me: &ClusterMember) -> Vec<Holder> {
-        let holder = |member: &ClusterMember, publication: &Publication| Holder {
-            member: member.clone(),
-            publication: publication.clone(),
-        };
-        let own = self
-            .own
-            .get(name)
-            .map(|publication| holder(me, publication));
+    pub(crate) fn holders(&self, name: &str, me: &ClusterMember) -> Vec<Target> {
+        let own = self.own.get(name);
+        let own = own.map(|publication| target(me, publication));
         let others = self.peers.values().filter_map(|peer| {
             let publication = peer.names.get(name)?;
-            Some(holder(&peer.link.peer.member, publication))
+            Some(target(&peer.link.peer.member, publication))
         });
-        let mut others: Vec<Holder> = others.collect();
-        others.sort_by(|a, b| a.member.name.cmp(&b.member.name));
+        let mut others: Vec<Target> = others.collect();
+        others.sort_by(|a, b| a.node.cmp(&b.node));
         own.into_iter().chain(others).collect()
     }
 

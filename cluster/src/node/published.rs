@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
 use super::NodeState;
-use super::state::target;
+use super::names::target;
 use crate::address::RemoteAddress;
 use crate::link::OutgoingHandle;
 use crate::link::frame::{Publication, Window};
@@ -33,7 +33,7 @@ impl<M: Remote> Published<M> {
             kind: M::KIND.into(),
             window,
         };
-        let target = target(&state.hello.member, &publication, M::KIND);
+        let target = target(&state.hello.member, &publication);
         Published {
             state: Arc::downgrade(state),
             stream: state.stream_to(target),

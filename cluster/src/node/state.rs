@@ -13,8 +13,9 @@ use event_listener::Event;
 use futures_lite::future::{Boxed, or};
 use greenroom::time::Instant;
 
-use super::names::{Holder, Peers, is_same_name};
-use crate::counts::Counts;
+use super::loopback::Loopback;
+use super::names::{Peers, is_same_name};
+use crate::counts::NodeCounts;
 use crate::engine::{LinkEngine, StopSignal};
 use crate::error::{Distance, PublishError};
 use crate::limits::Limits;
@@ -28,7 +29,7 @@ pub(crate) struct NodeState {
     /// The hello that this node sends.
     pub(crate) hello: Hello,
     limits: Limits,
-    counts: Counts,
+    counts: NodeCounts,
     pub(crate) engine: Arc<dyn LinkEngine>,
     peers: Mutex<Peers>,
     /// Why a link was refused the last time.
@@ -45,7 +46,7 @@ impl NodeState {
         Arc::new_cyclic(|this| NodeState {
             hello,
             limits,
-            counts: Counts::default(),
+            counts: NodeCounts::default(),
             engine,
             peers: Mutex::new(Peers::new()),
             refusal: Mutex::default(),
@@ -62,10 +63,10 @@ impl NodeState {
     /// Connects this node with itself, and begins to look at the links.
     pub(crate) fn start(self: &Arc<Self>) {
         let owner: Arc<dyn LinkOwner> = self.clone();
-        let (wire, frames) = super::loopback::wire();
-        let link = Link::new(self.hello.clone(), owner, wire);
+        let wire = Arc::new(Loopback::default());
+        let link = Link::new(self.hello.clone(), owner, wire.clone());
         self.peers().own_link = Some(link.clone());
-        self.engine.spawn(Box::pin(frames.pass_on(link)));
+        self.engine.spawn(Box::pin(wire.pass_on(link)));
         let this = Arc::downgrade(self);
         self.engine.spawn(Box::pin(look(this)));
     }
@@ -249,8 +250,8 @@ impl NodeState {
         self.forget(actor);
     }
 
-    /// Returns the actors that have this name.
-    pub(crate) fn holders(&self, name: &str) -> Vec<Holder> {
+    /// Returns the actors that have this name: that of this node first.
+    pub(crate) fn holders(&self, name: &str) -> Vec<Target> {
         self.peers().holders(name, &self.hello.member)
     }
 
@@ -304,8 +305,8 @@ impl NodeState {
         self.hello.lease()
     }
 
-    /// Says goodbye on all links. Nothing comes up any more.
-    pub(crate) fn say_bye(&self) -> Vec<Arc<Link>> {
+    /// Sends the goodbye on all links. Nothing comes up any more.
+    pub(crate) fn send_bye(&self) -> Vec<Arc<Link>> {
         let mut peers = self.peers();
         peers.is_closed = true;
         let bye = Frame::Bye.encode();
@@ -315,7 +316,7 @@ impl NodeState {
 
     /// Ends all links, and the engine.
     pub(crate) fn shut(&self) {
-        let links = self.say_bye();
+        let links = self.send_bye();
         links.iter().for_each(|link| self.down(link));
         let own = self.peers().own_link.take();
         own.inspect(|link| link.down());
@@ -336,7 +337,7 @@ impl NodeState {
         self.lease() * 3 / 2
     }
 
-    /// Looks at each link once: says something if nothing was said, and ends those that are silent.
+    /// Looks at each link once: pings if nothing was pushed, and ends those that are silent.
     fn look_at_links(&self, elapsed: Duration) {
         // If this node itself was stopped, its peers may have frames under way.
         let elapsed = elapsed.min(2 * self.lease() / LOOKS);
@@ -436,18 +437,7 @@ impl LinkOwner for NodeState {
         &self.limits
     }
 
-    fn counts(&self) -> &Counts {
+    fn counts(&self) -> &NodeCounts {
         &self.counts
-    }
-}
-
-/// Returns the target for an actor that was published.
-pub(crate) fn target(member: &ClusterMember, publication: &Publication, kind: &str) -> Target {
-    Target {
-        node: member.name.as_str().into(),
-        incarnation: member.incarnation,
-        actor: publication.actor,
-        kind: kind.into(),
-        window: publication.window,
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures_lite::future::Boxed;
 
 use super::NodeState;
-use super::state::target;
+use super::names::target;
 use crate::engine::LinkEngine;
 use crate::fuzzing::{Kept, Note};
 use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, Publication, Window};
 use crate::link::{Link, lock};
 use crate::{Limits, RemoteAddress, RemoteEnd};
 
-/// An engine that runs nothing, and keeps its tasks and what it hears of other nodes.
+/// An engine that runs nothing, and keeps its tasks and the nodes that it was given.
 #[derive(Default)]
 struct Still(Mutex<Vec<ClusterMember>>, Mutex<Vec<Boxed<()>>>);
 
@@ -128,10 +128,10 @@ fn a_peer_that_takes_the_number_of_another_life_keeps_that_node_out_of_nothing()
     for link in [&mallory, &shop] {
         publish(link, publication(1));
     }
-    let addresses = state.holders("tally").into_iter().map(|holder| {
-        let target = target(&holder.member, &holder.publication, "tally/1");
-        state.stream_to(target)
-    });
+    let addresses = state
+        .holders("tally")
+        .into_iter()
+        .map(|holder| state.stream_to(holder));
     let addresses: Vec<_> = addresses.collect();
     assert!(addresses.iter().all(|stream| stream.is_bound()));
     let [first, second] = addresses.try_into().ok().unwrap();
@@ -147,20 +147,20 @@ fn a_peer_that_takes_the_number_of_another_life_keeps_that_node_out_of_nothing()
     assert_eq!(second.end_now(), None);
     let holders = state.holders("tally");
     assert_eq!(holders.len(), 1);
-    assert_eq!(holders[0].member.name, "shop");
+    assert_eq!(&*holders[0].node, "shop");
     state.shut();
 }
 
 #[test]
-fn a_third_node_does_not_tell_how_much_an_actor_grants() {
+fn a_third_node_does_not_decide_how_much_an_actor_grants() {
     let (state, _engine) = node();
     let shop = state
         .up(hello("shop", 7, Vec::new()), Arc::new(Kept::default()))
         .unwrap();
     publish(&shop, publication(2));
     // As it comes within a message.
-    let told = target(&shop.peer.member, &publication(1000), "tally/1");
-    let window = state.stream_to(told).target.window;
+    let named = target(&shop.peer.member, &publication(1000));
+    let window = state.stream_to(named).target.window;
     assert_eq!(window, publication(2).window);
     state.shut();
 }
@@ -169,7 +169,7 @@ fn a_third_node_does_not_tell_how_much_an_actor_grants() {
 fn an_address_of_a_node_out_of_reach_leaves_nothing_when_it_is_dropped() {
     let (state, engine) = node();
     let member = hello("shop", 7, Vec::new()).member;
-    let stream = state.stream_to(target(&member, &publication(1), "tally/1"));
+    let stream = state.stream_to(target(&member, &publication(1)));
     let mut task = lock(&engine.1).pop().unwrap();
     let mut context = Context::from_waker(Waker::noop());
     assert!(task.as_mut().poll(&mut context).is_pending());

@@ -1,6 +1,6 @@
 //! `NameWatch`: the names that come and go.
 //!
-//! It compares what it has told with what there is, so a slow watcher takes no memory.
+//! It compares what it has reported with what there is, so a slow watcher takes no memory.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Weak;
@@ -33,13 +33,13 @@ pub enum NameChange {
 
 /// Watches names, from [`Node::watch_names`](super::Node::watch_names).
 ///
-/// A name that comes and goes between two calls of [`next`](NameWatch::next) may not be told.
+/// A name that comes and goes between two calls of [`next`](NameWatch::next) may not be reported.
 #[derive(Debug)]
 pub struct NameWatch {
     state: Weak<NodeState>,
     prefix: String,
-    told: BTreeSet<(String, String, String)>,
-    untold: VecDeque<NameChange>,
+    reported: BTreeSet<(String, String, String)>,
+    pending: VecDeque<NameChange>,
 }
 
 impl NameWatch {
@@ -47,8 +47,8 @@ impl NameWatch {
         NameWatch {
             state,
             prefix,
-            told: BTreeSet::new(),
-            untold: VecDeque::new(),
+            reported: BTreeSet::new(),
+            pending: VecDeque::new(),
         }
     }
 
@@ -62,12 +62,12 @@ impl NameWatch {
     /// Cancel safe: nothing is lost.
     pub async fn next(&mut self) -> Option<NameChange> {
         loop {
-            if let Some(change) = self.untold.pop_front() {
+            if let Some(change) = self.pending.pop_front() {
                 return Some(change);
             }
             let listener = self.state.upgrade()?.changed.listen();
             self.compare()?;
-            if self.untold.is_empty() {
+            if self.pending.is_empty() {
                 listener.await;
             }
         }
@@ -86,13 +86,15 @@ impl NameWatch {
             .into_iter()
             .filter(|(name, ..)| name.starts_with(&self.prefix));
         let names: BTreeSet<_> = names.collect();
-        for (name, kind, node) in self.told.difference(&names).cloned() {
-            self.untold.push_back(NameChange::Gone { name, kind, node });
+        for (name, kind, node) in self.reported.difference(&names).cloned() {
+            self.pending
+                .push_back(NameChange::Gone { name, kind, node });
         }
-        for (name, kind, node) in names.difference(&self.told).cloned() {
-            self.untold.push_back(NameChange::Come { name, kind, node });
+        for (name, kind, node) in names.difference(&self.reported).cloned() {
+            self.pending
+                .push_back(NameChange::Come { name, kind, node });
         }
-        self.told = names;
+        self.reported = names;
         Some(())
     }
 }

@@ -13,7 +13,7 @@ use event_listener::Event;
 use futures_lite::future::{Boxed, or};
 use greenroom::time::{Instant, sleep};
 
-use super::Net;
+use super::NetState;
 use crate::engine::{LinkEngine, Tasks};
 use crate::link::frame::{ClusterMember, Hello, LENGTH};
 use crate::link::{Link, LinkOwner, LinkWire, lock};
@@ -24,15 +24,15 @@ const REDIAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct SimEngine {
     name: String,
-    net: Weak<Net>,
+    net: Weak<Mutex<NetState>>,
     state: Mutex<Option<Weak<NodeState>>>,
     /// What arrives, by the numbers of the connections.
-    lanes: Mutex<BTreeMap<u64, Lane>>,
+    lanes: Mutex<BTreeMap<u64, SimLane>>,
     arrived: Event,
     tasks: Tasks,
 }
 
-struct Lane {
+struct SimLane {
     from: String,
     sender: Weak<SimEngine>,
     link: Option<Arc<Link>>,
@@ -47,15 +47,12 @@ enum Arrival {
     End,
 }
 
-/// An arrival with the number and the link of its lane.
-type Arrived = (u64, Option<Arc<Link>>, Arrival);
-
 /// The way from one node to another.
 struct SimWire {
     number: u64,
     from: Weak<SimEngine>,
     to: Weak<SimEngine>,
-    net: Weak<Net>,
+    net: Weak<Mutex<NetState>>,
 }
 
 impl fmt::Debug for SimEngine {
@@ -67,7 +64,7 @@ impl fmt::Debug for SimEngine {
 }
 
 impl SimEngine {
-    pub(super) fn new(name: &str, net: Weak<Net>) -> Arc<SimEngine> {
+    pub(super) fn new(name: &str, net: Weak<Mutex<NetState>>) -> Arc<SimEngine> {
         Arc::new(SimEngine {
             name: name.into(),
             net,
@@ -98,7 +95,7 @@ impl SimEngine {
         lock(&self.state).as_ref()?.upgrade()
     }
 
-    /// Ends the node without a word: only the ends of its connections go out, as when a process is
+    /// Ends the node without a goodbye: only the ends of its connections go out, as when a process is
     /// killed.
     pub(super) fn crash(self: &Arc<Self>) {
         // The wires of the node send nothing but their ends from now on.
@@ -125,7 +122,7 @@ impl SimEngine {
     }
 
     fn add_lane(&self, number: u64, from: &Arc<SimEngine>) {
-        let lane = Lane {
+        let lane = SimLane {
             from: from.name.clone(),
             sender: Arc::downgrade(from),
             link: None,
@@ -140,9 +137,12 @@ impl SimEngine {
         drop(removed);
     }
 
-    /// Takes the next arrival that is due. Otherwise returns when to look again.
-    fn next(&self, net: &Net) -> Result<Arrived, Option<Instant>> {
+    /// Takes the next arrival that is due, with the number of its lane. Otherwise returns when to look
+    /// again.
+    fn next(&self, net: &Mutex<NetState>) -> Result<(u64, Arrival), Option<Instant>> {
         let mut lanes = lock(&self.lanes);
+        // The lock of the net is the inner one everywhere.
+        let net = lock(net);
         let open = lanes
             .iter()
             .filter(|(_, lane)| net.passes(&lane.from, &self.name));
@@ -158,11 +158,11 @@ impl SimEngine {
         if let Arrival::Frame(frame) = &arrival {
             lane.bytes -= frame.len();
         }
-        Ok((number, lane.link.clone(), arrival))
+        Ok((number, arrival))
     }
 
-    /// Tells the other end of a lane that it has room.
-    fn tell_sender(&self, number: u64) {
+    /// Notifies the other end of a lane that there is room.
+    fn notify_sender(&self, number: u64) {
         let sender = lock(&self.lanes)
             .get(&number)
             .and_then(|lane| lane.sender.upgrade());
@@ -173,9 +173,12 @@ impl SimEngine {
         link.inspect(|link| link.drained());
     }
 
-    /// Takes an arrival.
-    fn take(&self, number: u64, link: Option<Arc<Link>>, arrival: Arrival) {
+    /// Takes an arrival: a connection brings a link up, and what follows goes to that link.
+    fn take(&self, number: u64, arrival: Arrival) {
         let Some(state) = self.state() else { return };
+        let link = lock(&self.lanes)
+            .get(&number)
+            .and_then(|lane| lane.link.clone());
         match (arrival, link) {
             (Arrival::Connection(hello, wire), _) => match state.up(hello, wire.clone()) {
                 Ok(link) => {
@@ -200,14 +203,14 @@ impl SimEngine {
     }
 }
 
-/// Takes what arrives at a node, in order.
+/// Takes what arrives at a node, in order, as the one task that does.
 async fn receive(engine: Arc<SimEngine>) {
     while let Some(net) = engine.net.upgrade() {
         let listener = engine.arrived.listen();
         match engine.next(&net) {
-            Ok((number, link, arrival)) => {
-                engine.take(number, link, arrival);
-                engine.tell_sender(number);
+            Ok((number, arrival)) => {
+                engine.take(number, arrival);
+                engine.notify_sender(number);
             }
             Err(None) => listener.await,
             Err(Some(due)) => {
@@ -220,7 +223,8 @@ async fn receive(engine: Arc<SimEngine>) {
 /// Connects a node with those that have higher names, whenever it has no link to them.
 async fn connect(engine: Arc<SimEngine>) {
     while let Some(net) = engine.net.upgrade() {
-        for other in net.above(&engine.name) {
+        let others = lock(&net).above(&engine.name);
+        for other in others {
             engine.connect_with(&other, &net);
         }
         sleep(REDIAL).await;
@@ -228,12 +232,15 @@ async fn connect(engine: Arc<SimEngine>) {
 }
 
 impl SimEngine {
-    fn connect_with(self: &Arc<Self>, other: &Arc<SimEngine>, net: &Arc<Net>) {
+    fn connect_with(self: &Arc<Self>, other: &Arc<SimEngine>, net: &Arc<Mutex<NetState>>) {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (Some(here), Some(there)) = (self.state(), other.state()) else {
             return;
         };
-        let passes = net.passes(&self.name, &other.name) && net.passes(&other.name, &self.name);
+        let passes = {
+            let net = lock(net);
+            net.passes(&self.name, &other.name) && net.passes(&other.name, &self.name)
+        };
         if !passes || here.link_to(&other.name).is_some() {
             return;
         }
@@ -249,7 +256,8 @@ impl SimEngine {
             })
         };
         let out = Arrival::Connection(here.hello.clone(), wire(other, self));
-        other.arrives(number, net.draw(), out);
+        let takes = lock(net).draw();
+        other.arrives(number, takes, out);
         let back = Arrival::Connection(there.hello.clone(), wire(self, other));
         self.arrives(number, Duration::ZERO, back);
     }
@@ -263,7 +271,8 @@ impl LinkWire for SimWire {
             return;
         };
         if !from.tasks.stop.is_stopped() {
-            to.arrives(self.number, net.draw(), Arrival::Frame(frame.to_vec()));
+            let takes = lock(&net).draw();
+            to.arrives(self.number, takes, Arrival::Frame(frame.to_vec()));
         }
     }
 
@@ -280,7 +289,8 @@ impl LinkWire for SimWire {
             from.remove_lane(self.number);
         }
         if let (Some(to), Some(net)) = (self.to.upgrade(), self.net.upgrade()) {
-            to.arrives(self.number, net.draw(), Arrival::End);
+            let takes = lock(&net).draw();
+            to.arrives(self.number, takes, Arrival::End);
         }
     }
 }
@@ -306,7 +316,8 @@ impl LinkEngine for Arc<SimEngine> {
 
     fn stop(&self) {
         if let Some(net) = self.net.upgrade() {
-            net.remove(self);
+            let removed = lock(&net).remove(self);
+            drop(removed);
         }
         self.tasks.stop.stop();
     }

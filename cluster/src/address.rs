@@ -38,12 +38,12 @@ use crate::remote::Remote;
 /// A client that goes on looks the actor up again:
 ///
 /// ```
-/// # use greenroom_cluster::{LookupError, Node, Remote, RemoteAddress};
+/// # use greenroom_cluster::{RemoteLookupError, Node, Remote, RemoteAddress};
 /// /// Returns the address that is known, or a new one if it is of no use any more.
 /// async fn fresh<M: Remote>(
 ///     node: &Node,
 ///     known: Option<RemoteAddress<M>>,
-/// ) -> Result<RemoteAddress<M>, LookupError> {
+/// ) -> Result<RemoteAddress<M>, RemoteLookupError> {
 ///     match known.filter(|far| far.end_now().is_none()) {
 ///         Some(far) => Ok(far),
 ///         None => node.lookup("tally").await,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::NodeCounts;
 use crate::limits::Limits;
-use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, Publication, Window, first};
+use crate::link::frame::{ClusterMember, Hello, LENGTH, LinkFrame, Publication, Window, first};
 use crate::link::{
     ActorInbox, Delivered, Link, LinkOwner, LinkWire, Outgoing, OutgoingHandle, Target, decode,
     lock,
@@ -174,7 +174,7 @@ pub fn frames(bytes: &[u8]) {
     while let Some(frame) = first(rest, 2 * FRAME).expect("a frame that goes out is not too large")
     {
         went += 1;
-        Frame::decode(frame).expect("a frame that goes out can be decoded");
+        LinkFrame::decode(frame).expect("a frame that goes out can be decoded");
         rest = &rest[LENGTH + frame.len()..];
     }
     assert!(rest.is_empty());

@@ -32,12 +32,12 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! greenroom::run(async {
 //!     // On one machine:
-//!     let shop = Node::builder("shop").listen("127.0.0.1:0").open().await?;
+//!     let shop = Node::builder("shop").listen_address("127.0.0.1:0").open().await?;
 //!     let tally = spawn!(tally(_));
 //!     let _published = shop.publish("tally", &tally)?;
 //!
 //!     // On another one:
-//!     let desk = Node::builder("desk").seeds(shop.listens()).open().await?;
+//!     let desk = Node::builder("desk").seeds(shop.listen_addresses()).open().await?;
 //!     let far = desk.lookup::<Tally>("tally").await?;
 //!     far.tell(Tally::Add(40))?;
 //!     far.send(Tally::Add(2)).await?;
@@ -69,7 +69,7 @@ mod sim_net;
 pub use address::{RemoteAddress, RemoteEnd};
 pub use ask::RemoteAsk;
 pub use error::{
-    Distance, LookupError, NotSent, OpenError, PublishError, RemoteAskError, RenewError,
+    Distance, NotSent, OpenError, PublishError, RemoteAskError, RemoteLookupError, RenewError,
 };
 pub use limits::Limits;
 pub use link::PeerStatus;

@@ -25,7 +25,7 @@ use codec::Encoded;
 pub(crate) use codec::Scope;
 #[cfg(any(test, fuzzing))]
 pub(crate) use codec::decode;
-use frame::{Frame, FrameError, Hello, StreamEnd, Window};
+use frame::{FrameError, Hello, LinkFrame, StreamEnd, Window};
 #[cfg(any(test, fuzzing))]
 pub(crate) use inbox::Delivered;
 pub(crate) use inbox::{ActorInbox, TypedInbox};
@@ -269,7 +269,7 @@ impl Link {
     pub(crate) fn unwanted(&self, ask: u64) {
         let forgotten = lock(&self.asks).take_unwanted(ask);
         if forgotten.is_some() {
-            self.push(&Frame::Unwanted { ask }.encode());
+            self.push(&LinkFrame::Unwanted { ask }.encode());
         }
     }
 
@@ -309,24 +309,24 @@ impl Link {
 
     /// Takes a frame without its length. After an error the link is to be cut.
     pub(crate) fn frame(self: &Arc<Self>, bytes: &[u8]) -> Result<(), FrameError> {
-        let (frame, payload) = Frame::decode(bytes)?;
+        let (frame, payload) = LinkFrame::decode(bytes)?;
         self.note_received();
         if !self.is_up.load(Ordering::Relaxed) {
             return Ok(());
         }
         match frame {
-            Frame::Message { stream } => match self.incoming(stream) {
+            LinkFrame::Message { stream } => match self.incoming(stream) {
                 Some(incoming) => incoming.message(self, payload),
                 // The stream has ended, and the sender does not know yet.
                 None => self.counts().stray.add(),
             },
-            Frame::Open {
+            LinkFrame::Open {
                 stream,
                 actor,
                 kind,
                 window,
             } => self.open(stream, actor, &kind, window),
-            Frame::Credit {
+            LinkFrame::Credit {
                 stream,
                 messages,
                 bytes,
@@ -334,34 +334,34 @@ impl Link {
                 Some(outgoing) => outgoing.credit(messages, bytes),
                 None => self.counts().stray.add(),
             },
-            Frame::ReturnCredit { stream } => match self.incoming(stream) {
+            LinkFrame::ReturnCredit { stream } => match self.incoming(stream) {
                 Some(incoming) => incoming.return_credit(self),
                 None => self.counts().stray.add(),
             },
-            Frame::Close { stream } => match self.incoming(stream) {
+            LinkFrame::Close { stream } => match self.incoming(stream) {
                 Some(incoming) => incoming.close(self),
                 None => self.counts().stray.add(),
             },
-            Frame::Ended { stream, taken, why } => self.stream_ended(stream, taken, why),
-            Frame::Answer { ask } => match self.take_ask(ask) {
+            LinkFrame::Ended { stream, taken, why } => self.stream_ended(stream, taken, why),
+            LinkFrame::Answer { ask } => match self.take_ask(ask) {
                 Some(pending) => {
                     if !pending.answer(self, payload) {
                         // The peer is to give up the asks in the answer.
-                        self.push(&Frame::Unwanted { ask }.encode());
+                        self.push(&LinkFrame::Unwanted { ask }.encode());
                     }
                 }
                 None => self.counts().stray.add(),
             },
-            Frame::Unanswered { ask, why } => match self.take_ask(ask) {
+            LinkFrame::Unanswered { ask, why } => match self.take_ask(ask) {
                 Some(pending) => pending.lose(why.into()),
                 None => self.counts().stray.add(),
             },
-            Frame::Unwanted { ask } => self.asker_is_gone(ask),
-            Frame::Publish(publication) => self.owner.peer_published(self, publication),
-            Frame::Withdraw { actor } => self.owner.peer_withdrew(self, actor),
-            Frame::Members(members) => self.owner.peer_named(members),
-            Frame::Bye => self.owner.peer_closed(self),
-            Frame::Ping => {}
+            LinkFrame::Unwanted { ask } => self.asker_is_gone(ask),
+            LinkFrame::Publish(publication) => self.owner.peer_published(self, publication),
+            LinkFrame::Withdraw { actor } => self.owner.peer_withdrew(self, actor),
+            LinkFrame::Members(members) => self.owner.peer_named(members),
+            LinkFrame::Bye => self.owner.peer_closed(self),
+            LinkFrame::Ping => {}
         }
         Ok(())
     }
@@ -396,7 +396,7 @@ impl Link {
         };
         self.counts().refused_streams.add();
         self.push(
-            &Frame::Ended {
+            &LinkFrame::Ended {
                 stream,
                 taken: 0,
                 why: refused,
@@ -447,7 +447,7 @@ impl Link {
             false => self.quiet.load(Ordering::Relaxed) + 1,
         };
         if quiet >= QUIET_LOOKS {
-            self.push(&Frame::Ping.encode());
+            self.push(&LinkFrame::Ping.encode());
         }
         self.quiet.store(quiet % QUIET_LOOKS, Ordering::Relaxed);
         self.has_received.swap(false, Ordering::Relaxed)

@@ -106,8 +106,8 @@ impl Node {
     }
 
     /// Returns the addresses at which the node listens, such as `127.0.0.1:7447`. A port 0 of
-    /// [`listen`](NodeBuilder::listen) has become the real one.
-    pub fn listens(&self) -> &[String] {
+    /// [`listen_address`](NodeBuilder::listen_address) has become the real one.
+    pub fn listen_addresses(&self) -> &[String] {
         &self.inner.listens
     }
 

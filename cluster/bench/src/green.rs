@@ -52,7 +52,7 @@ fn node(name: &str, is_tls: bool) -> NodeBuilder {
 pub fn serve(is_tls: bool) -> Outcome<()> {
     let runtime = Runtime::builder().workers(WORKERS).build()?;
     let (node, _tally) = runtime.block_on(async {
-        let node = node("server", is_tls).listen("127.0.0.1:0").open().await?;
+        let node = node("server", is_tls).listen_address("127.0.0.1:0").open().await?;
         // Bounded, so that the server of a flood keeps its memory as well.
         let tally = spawn!(tally(_), capacity = 1024);
         node.publish("tally", &tally)?.detach();
@@ -61,7 +61,7 @@ pub fn serve(is_tls: bool) -> Outcome<()> {
         }
         Outcome::Ok((node, tally))
     })?;
-    until_closed(&node.listens()[0])
+    until_closed(&node.listen_addresses()[0])
 }
 
 pub fn client(is_tls: bool, figure: &str, address: &str, size: u64) -> Outcome<()> {

@@ -72,7 +72,7 @@ impl Options {
         let name = self.name.clone().unwrap_or(name);
         let mut builder = Node::builder(&name).seeds(&self.seeds);
         if let Some(listen) = &self.listen {
-            builder = builder.listen(listen);
+            builder = builder.listen_address(listen);
         }
         if let Some(folder) = &self.identity {
             let file = |ending| folder.join(format!("{name}.{ending}"));
@@ -148,7 +148,7 @@ async fn serve(options: &Options, folder: PathBuf) -> Result<bool, Trouble> {
     let node = options.node(format!("shard-{shard}")).open().await?;
     let actor = spawn!(index(_, part), name = "index", capacity = 64);
     let _published = node.publish(&index::name(shard, of), &actor)?;
-    let at = node.listens().join(",");
+    let at = node.listen_addresses().join(",");
     println!("shard {shard}: {lines} lines, listening at {at}");
     greenroom::ctrl_c().await?;
     node.close().await;

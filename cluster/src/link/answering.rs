@@ -12,7 +12,7 @@ use greenroom::{Answer, AskError};
 use serde::Serialize;
 
 use super::codec::{self, EncodeError};
-use super::frame::{Frame, Unanswered, WireRefusal, short};
+use super::frame::{LinkFrame, Unanswered, WireRefusal, short};
 use super::pending::ReplyCarrier;
 use super::{Link, lock};
 use crate::error::RemoteAskError;
@@ -67,11 +67,11 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
             Err(other) => Unanswered::NoReply(short(other.to_string())),
         };
         let ask = self.ask;
-        self.link.push(&Frame::Unanswered { ask, why }.encode());
+        self.link.push(&LinkFrame::Unanswered { ask, why }.encode());
     }
 
     fn send_answer(&self, answer: &T) -> Result<(), Unanswered> {
-        let head = Frame::Answer { ask: self.ask };
+        let head = LinkFrame::Answer { ask: self.ask };
         let encoded = codec::contained(|| codec::encode(&self.link, &head, answer, None));
         let encoded = match encoded {
             Ok(Ok(encoded)) => encoded,

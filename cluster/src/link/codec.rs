@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::Link;
 use super::answering::ReceivedAsk;
-use super::frame::{Frame, LENGTH, with_length};
+use super::frame::{LENGTH, LinkFrame, with_length};
 use super::pending::{LossCause, SentAsks};
 
 std::thread_local! {
@@ -77,7 +77,7 @@ impl Scope {
 /// Encodes `value` behind `head`. If that panics, the replies are lost.
 pub(crate) fn encode<T: Serialize>(
     link: &Arc<Link>,
-    head: &Frame<'_>,
+    head: &LinkFrame<'_>,
     value: &T,
     cause: Option<Arc<LossCause>>,
 ) -> Result<Encoded, EncodeError> {

@@ -19,7 +19,7 @@ pub(crate) const LENGTH: usize = 4;
 
 /// The head of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Frame<'a> {
+pub(crate) enum LinkFrame<'a> {
     /// The sender will send messages to this actor as this stream.
     Open {
         stream: u64,
@@ -187,12 +187,12 @@ impl std::fmt::Display for FrameError {
     }
 }
 
-impl<'a> Frame<'a> {
+impl<'a> LinkFrame<'a> {
     /// Decodes a frame without its length. Returns the head and the payload.
-    pub(crate) fn decode(bytes: &'a [u8]) -> Result<(Frame<'a>, &'a [u8]), FrameError> {
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<(LinkFrame<'a>, &'a [u8]), FrameError> {
         let malformed = |error: postcard::Error| FrameError::Malformed(error.to_string());
-        let (frame, rest) = postcard::take_from_bytes::<Frame<'a>>(bytes).map_err(malformed)?;
-        let has_payload = matches!(frame, Frame::Message { .. } | Frame::Answer { .. });
+        let (frame, rest) = postcard::take_from_bytes::<LinkFrame<'a>>(bytes).map_err(malformed)?;
+        let has_payload = matches!(frame, LinkFrame::Message { .. } | LinkFrame::Answer { .. });
         if !has_payload && !rest.is_empty() {
             let text = format!("{} bytes follow its end", rest.len());
             return Err(FrameError::Malformed(text));

@@ -13,7 +13,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use super::frame::{Frame, StreamEnd, Window, short};
+use super::frame::{LinkFrame, StreamEnd, Window, short};
 use super::inbox::{ActorInbox, Delivered, RoomWait};
 use super::{Link, SENDERS_AT_ONCE, codec, lock};
 
@@ -188,7 +188,7 @@ impl Incoming {
         }
         let stream = self.stream;
         link.push(
-            &Frame::Credit {
+            &LinkFrame::Credit {
                 stream,
                 messages,
                 bytes,
@@ -276,7 +276,7 @@ impl Incoming {
         // Askers are notified first that the stream has ended, and not that their replies are lost.
         self.end(|taken| {
             link.forgets_incoming(stream);
-            link.push(&Frame::Ended { stream, taken, why }.encode());
+            link.push(&LinkFrame::Ended { stream, taken, why }.encode());
         });
     }
 

@@ -17,7 +17,7 @@ use event_listener::{Event, EventListener};
 use serde::Serialize;
 
 use super::codec::{self, EncodeError};
-use super::frame::{Frame, StreamEnd, Window};
+use super::frame::{LinkFrame, StreamEnd, Window};
 use super::pending::{LossCause, ReplyCarrier};
 use super::target::Target;
 use super::{Link, LinkOwner, SENDERS_AT_ONCE, lock};
@@ -101,7 +101,7 @@ impl Outgoing {
             let kind = (&*self.target.kind).into();
             let actor = self.target.actor;
             let window = self.window;
-            let open = Frame::Open {
+            let open = LinkFrame::Open {
                 stream,
                 actor,
                 kind,
@@ -154,7 +154,7 @@ impl Outgoing {
             state.wanted_back = state.sent;
             if let Some((link, stream)) = state.link.as_ref().filter(|_| !is_done) {
                 let stream = *stream;
-                link.push(&Frame::ReturnCredit { stream }.encode());
+                link.push(&LinkFrame::ReturnCredit { stream }.encode());
             }
         }
         self.ends_unused();
@@ -178,7 +178,7 @@ impl Outgoing {
             // Under the lock: the peer takes no other stream to the actor before.
             state.link.take().inspect(|(link, stream)| {
                 let stream = *stream;
-                link.push(&Frame::Close { stream }.encode());
+                link.push(&LinkFrame::Close { stream }.encode());
             })
         };
         self.ended.notify(usize::MAX);
@@ -254,7 +254,7 @@ impl Outgoing {
 
     /// Waits for a permit, in the order of the calls.
     pub(crate) async fn permit(self: &Arc<Self>) -> Result<SendPermit<'_>, Distance> {
-        let mut sender = WaitingSender {
+        let mut sender = QueuedSender {
             stream: self,
             number: None,
         };
@@ -269,7 +269,7 @@ impl Outgoing {
         cause: Option<Arc<LossCause>>,
     ) -> Result<(Arc<Link>, Vec<u64>), Distance> {
         let (link, stream) = (permit.link.clone(), permit.number);
-        let head = Frame::Message { stream };
+        let head = LinkFrame::Message { stream };
         let encoded = codec::encode(&link, &head, message, cause).map_err(|error| match error {
             EncodeError::TooLarge { bytes, limit } => Distance::TooLarge { bytes, limit },
             EncodeError::Failed(why) => Distance::Unencodable(why),
@@ -371,12 +371,12 @@ impl Drop for SendPermit<'_> {
 }
 
 /// A sender that waits in the line, once it has a number.
-struct WaitingSender<'a> {
+struct QueuedSender<'a> {
     stream: &'a Arc<Outgoing>,
     number: Option<u64>,
 }
 
-impl<'a> WaitingSender<'a> {
+impl<'a> QueuedSender<'a> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendPermit<'a>, Distance>> {
         // The credit may be here at once, may have been granted meanwhile, or is waited for (OUT-4).
         let mut state = lock(&self.stream.state);
@@ -413,7 +413,7 @@ impl<'a> WaitingSender<'a> {
     }
 }
 
-impl Drop for WaitingSender<'_> {
+impl Drop for QueuedSender<'_> {
     /// Leaves the line. Credit that was granted goes to the next one.
     fn drop(&mut self) {
         let Some(number) = self.number else { return };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::frame::{Frame, FrameError, LENGTH, StreamEnd, Window, first};
+use super::frame::{FrameError, LENGTH, LinkFrame, StreamEnd, Window, first};
 use super::{BACKLOG, Link, LinkOwner, OutgoingHandle, Target, lock};
 use crate::ask::RemoteAsk;
 use crate::error::RemoteAskError;
@@ -24,7 +24,7 @@ const WIDE: Window = Window {
 };
 
 /// Gives a frame to a link.
-fn take(link: &Arc<Link>, frame: &Frame<'_>, payload: &[u8]) -> Result<(), FrameError> {
+fn take(link: &Arc<Link>, frame: &LinkFrame<'_>, payload: &[u8]) -> Result<(), FrameError> {
     let bytes = frame.encode();
     link.frame(&[&bytes[LENGTH..], payload].concat())
 }
@@ -35,7 +35,7 @@ fn went(wire: &Kept) -> Vec<String> {
     let mut rest = &bytes[..];
     let mut heads = Vec::new();
     while let Some(frame) = first(rest, FRAME).unwrap() {
-        heads.push(format!("{:?}", Frame::decode(frame).unwrap().0));
+        heads.push(format!("{:?}", LinkFrame::decode(frame).unwrap().0));
         rest = &rest[LENGTH + frame.len()..];
     }
     heads
@@ -45,7 +45,7 @@ fn open(link: &Arc<Link>, stream: u64) {
     let kind = "note/1".into();
     take(
         link,
-        &Frame::Open {
+        &LinkFrame::Open {
             stream,
             actor: ACTOR,
             kind,
@@ -65,11 +65,11 @@ fn note(text: &str, ask: u64) -> Vec<u8> {
 fn a_message_is_taken_and_answered() {
     let (desk, link, wire) = Desk::link();
     open(&link, 1);
-    take(&link, &Frame::Message { stream: 1 }, &note("answer", 5)).unwrap();
+    take(&link, &LinkFrame::Message { stream: 1 }, &note("answer", 5)).unwrap();
     assert_eq!(went(&wire), ["Answer { ask: 5 }"]);
-    take(&link, &Frame::Message { stream: 1 }, &note("kept", 6)).unwrap();
+    take(&link, &LinkFrame::Message { stream: 1 }, &note("kept", 6)).unwrap();
     assert_eq!(link.status().answering, 1);
-    take(&link, &Frame::Unwanted { ask: 6 }, &[]).unwrap();
+    take(&link, &LinkFrame::Unwanted { ask: 6 }, &[]).unwrap();
     let note = lock(&desk.taken).pop().unwrap();
     assert!(!note.reply.is_wanted());
 }
@@ -79,7 +79,7 @@ fn an_ask_whose_number_is_used_again_is_unwanted() {
     let (desk, link, wire) = Desk::link();
     open(&link, 1);
     for text in ["first", "second"] {
-        take(&link, &Frame::Message { stream: 1 }, &note(text, 5)).unwrap();
+        take(&link, &LinkFrame::Message { stream: 1 }, &note(text, 5)).unwrap();
     }
     let notes = std::mem::take(&mut *lock(&desk.taken));
     let wanted: Vec<bool> = notes.iter().map(|note| note.reply.is_wanted()).collect();
@@ -94,16 +94,16 @@ fn an_ask_whose_number_is_used_again_is_unwanted() {
 #[test]
 fn frames_that_belong_to_nothing_are_counted_and_dropped() {
     let (desk, link, wire) = Desk::link();
-    let credit = Frame::Credit {
+    let credit = LinkFrame::Credit {
         stream: 1,
         messages: 9,
         bytes: 9,
     };
     let strays = [
-        (Frame::Message { stream: 1 }, &note("x", 0)[..]),
-        (Frame::Answer { ask: 1 }, &[1, b'x']),
+        (LinkFrame::Message { stream: 1 }, &note("x", 0)[..]),
+        (LinkFrame::Answer { ask: 1 }, &[1, b'x']),
         (credit, &[]),
-        (Frame::Close { stream: 3 }, &[]),
+        (LinkFrame::Close { stream: 3 }, &[]),
     ];
     for (frame, payload) in &strays {
         take(&link, frame, payload).unwrap();
@@ -119,7 +119,7 @@ fn a_stream_that_cannot_be_opened_ends_with_the_reason() {
     let refused = |stream, actor, kind: &'static str| {
         take(
             &link,
-            &Frame::Open {
+            &LinkFrame::Open {
                 stream,
                 actor,
                 kind: kind.into(),
@@ -146,10 +146,10 @@ fn a_sender_that_exceeds_its_window_loses_the_stream() {
     let (_desk, link, wire) = Desk::link();
     open(&link, 1);
     for _ in 0..8 {
-        take(&link, &Frame::Message { stream: 1 }, &note("full", 0)).unwrap();
+        take(&link, &LinkFrame::Message { stream: 1 }, &note("full", 0)).unwrap();
     }
     assert!(went(&wire).is_empty());
-    take(&link, &Frame::Message { stream: 1 }, &note("full", 0)).unwrap();
+    take(&link, &LinkFrame::Message { stream: 1 }, &note("full", 0)).unwrap();
     let ended = went(&wire).pop().unwrap();
     assert!(
         ended.contains("9 messages are under way, more than 8"),
@@ -171,9 +171,9 @@ impl Wake for Woken {
 #[test]
 fn the_wait_for_room_ends_with_its_stream() {
     let (desk, link, _wire) = Desk::link();
-    let message = Frame::Message { stream: 1 };
+    let message = LinkFrame::Message { stream: 1 };
     let ends: [&dyn Fn(); 3] = [
-        &|| take(&link, &Frame::Close { stream: 1 }, &[]).unwrap(),
+        &|| take(&link, &LinkFrame::Close { stream: 1 }, &[]).unwrap(),
         &|| link.actor_ended(ACTOR),
         &|| link.down(),
     ];
@@ -196,12 +196,12 @@ fn credit_is_given_back_in_portions() {
     let (_desk, link, wire) = Desk::link();
     open(&link, 1);
     for _ in 0..4 {
-        take(&link, &Frame::Message { stream: 1 }, &note("x", 0)).unwrap();
+        take(&link, &LinkFrame::Message { stream: 1 }, &note("x", 0)).unwrap();
     }
     let (messages, bytes) = (2, 2 * (LENGTH + 2 + note("x", 0).len()) as u32);
     let credit = format!(
         "{:?}",
-        Frame::Credit {
+        LinkFrame::Credit {
             stream: 1,
             messages,
             bytes
@@ -214,7 +214,7 @@ fn credit_is_given_back_in_portions() {
 fn frames_that_are_cut_off_or_too_long_are_errors() {
     let (_desk, link, _wire) = Desk::link();
     let kind = "note/1".into();
-    let whole = Frame::Open {
+    let whole = LinkFrame::Open {
         stream: 300,
         actor: ACTOR,
         kind,
@@ -288,7 +288,7 @@ fn a_stream_end_fails_the_asks_that_were_not_taken() {
     let why = StreamEnd::Closed;
     take(
         &link,
-        &Frame::Ended {
+        &LinkFrame::Ended {
             stream: 1,
             taken: 1,
             why,
@@ -298,7 +298,7 @@ fn a_stream_end_fails_the_asks_that_were_not_taken() {
     .unwrap();
     assert_eq!(poll(second), Some(Err(RemoteAskError::Closed)));
     assert!(poll(first.as_mut()).is_none());
-    take(&link, &Frame::Answer { ask: 1 }, &[1, b'x']).unwrap();
+    take(&link, &LinkFrame::Answer { ask: 1 }, &[1, b'x']).unwrap();
     assert_eq!(poll(first), Some(Ok("x".into())));
 }
 
@@ -309,7 +309,7 @@ fn an_answer_counts_once() {
     let mut asked = pin!(ask("a", &stream));
     assert!(poll(asked.as_mut()).is_none());
     for text in [b'x', b'y'] {
-        take(&link, &Frame::Answer { ask: 1 }, &[1, text]).unwrap();
+        take(&link, &LinkFrame::Answer { ask: 1 }, &[1, text]).unwrap();
     }
     assert_eq!(poll(asked), Some(Ok("x".into())));
     assert_eq!(desk.counts.stray.get(), 1);
@@ -335,7 +335,7 @@ fn credit_beyond_the_window_is_not_used() {
     let (messages, bytes) = (u32::MAX, u32::MAX);
     take(
         &link,
-        &Frame::Credit {
+        &LinkFrame::Credit {
             stream: 1,
             messages,
             bytes,
@@ -360,7 +360,7 @@ fn credit_that_a_permit_still_holds_does_not_keep_the_stream() {
     let kept = std::ops::Deref::deref(&stream).clone();
     let permit = kept.try_permit().unwrap();
     let (messages, bytes) = (1, 0);
-    let credit = Frame::Credit {
+    let credit = LinkFrame::Credit {
         stream: 1,
         messages,
         bytes,
@@ -381,7 +381,7 @@ fn behind_a_backlog_senders_wait_and_credit_is_held_back() {
     let mut asked = pin!(ask("a", &stream));
     assert!(poll(asked.as_mut()).is_none());
     for _ in 0..2 {
-        take(&link, &Frame::Message { stream: 1 }, &note("x", 0)).unwrap();
+        take(&link, &LinkFrame::Message { stream: 1 }, &note("x", 0)).unwrap();
     }
     assert!(went(&wire).is_empty());
     wire.1.store(0, Ordering::Relaxed);
@@ -415,7 +415,7 @@ fn a_stream_without_addresses_is_closed_when_all_was_taken() {
 
     let credit = |messages| {
         let (stream, bytes) = (1, 10);
-        let credit = Frame::Credit {
+        let credit = LinkFrame::Credit {
             stream,
             messages,
             bytes,
@@ -434,8 +434,8 @@ fn a_stream_without_addresses_is_closed_when_all_was_taken() {
 fn wanted_credit_is_given_back_as_soon_as_all_was_taken() {
     let (_desk, link, wire) = Desk::link();
     open(&link, 1);
-    let message = Frame::Message { stream: 1 };
-    let return_credit = Frame::ReturnCredit { stream: 1 };
+    let message = LinkFrame::Message { stream: 1 };
+    let return_credit = LinkFrame::ReturnCredit { stream: 1 };
     take(&link, &message, &note("x", 0)).unwrap();
     take(&link, &return_credit, &[]).unwrap();
     let credit = went(&wire).pop().unwrap();

@@ -36,8 +36,8 @@ const LONGEST_ADDRESS: usize = 255;
 /// use greenroom_cluster::Node;
 ///
 /// let node = Node::builder("shop")
-///     .listen("tls/0.0.0.0:7447")
-///     .advertise("node1.example:7447")
+///     .listen_address("tls/0.0.0.0:7447")
+///     .advertised_address("node1.example:7447")
 ///     .seeds(["tls/node2.example:7447"])
 ///     .identity("shop.pem", "shop.key", "ca.pem")
 ///     .open()
@@ -76,14 +76,14 @@ impl NodeBuilder {
 
     /// Adds an address to listen at: `tls/host:port`, `tcp/host:port` or `host:port`. Port 0 is any
     /// free one. A node that listens nowhere can still dial others.
-    pub fn listen(mut self, address: impl Into<String>) -> Self {
+    pub fn listen_address(mut self, address: impl Into<String>) -> Self {
         self.listen.push(address.into());
         self
     }
 
-    /// Adds an address under which other nodes dial this one, as in [`listen`](Self::listen). The
+    /// Adds an address under which other nodes dial this one, as in [`listen_address`](Self::listen_address). The
     /// default is where it listens, except at `0.0.0.0` and `[::]`.
-    pub fn advertise(mut self, address: impl Into<String>) -> Self {
+    pub fn advertised_address(mut self, address: impl Into<String>) -> Self {
         self.advertise.push(address.into());
         self
     }

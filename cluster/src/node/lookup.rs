@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{Node, NodeState};
 use crate::address::RemoteAddress;
-use crate::error::LookupError;
+use crate::error::RemoteLookupError;
 use crate::remote::Remote;
 
 /// The time that a lookup waits if no other one is set.
@@ -18,11 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The search for an actor by its name, from [`Node::lookup`].
 ///
 /// # Errors
-/// - [`LookupError::Unknown`] if no actor of this name is found within 5 s, or within the
+/// - [`RemoteLookupError::Unknown`] if no actor of this name is found within 5 s, or within the
 ///   [time-out](Lookup::timeout). The error names the nodes that were asked and the seeds that could not be
 ///   reached.
-/// - [`LookupError::WrongKind`] at once, if there are actors of this name and all have another kind.
-/// - [`LookupError::NodeClosed`] if the node here is closed.
+/// - [`RemoteLookupError::WrongKind`] at once, if there are actors of this name and all have another kind.
+/// - [`RemoteLookupError::NodeClosed`] if the node here is closed.
 ///
 /// # Cancel safety
 /// Cancel safe: nothing is lost.
@@ -51,7 +51,7 @@ impl<M: Remote> Lookup<M> {
         self
     }
 
-    async fn find(self) -> Result<RemoteAddress<M>, LookupError> {
+    async fn find(self) -> Result<RemoteAddress<M>, RemoteLookupError> {
         let state = self.node.state();
         if let Some(found) = look::<M>(state, &self.name) {
             return found;
@@ -71,12 +71,12 @@ impl<M: Remote> Lookup<M> {
         }
     }
 
-    fn unknown(self) -> LookupError {
+    fn unknown(self) -> RemoteLookupError {
         let state = self.node.state();
         let members = state.peers().members();
         let mut nodes: Vec<String> = members.into_iter().map(|member| member.name).collect();
         nodes.sort();
-        LookupError::Unknown {
+        RemoteLookupError::Unknown {
             name: self.name,
             waited: self.timeout,
             nodes,
@@ -87,9 +87,12 @@ impl<M: Remote> Lookup<M> {
 
 /// Returns an actor of this name, or why there is none, or `None` if one may come. That of this
 /// node counts first, and otherwise one is drawn.
-fn look<M: Remote>(state: &NodeState, name: &str) -> Option<Result<RemoteAddress<M>, LookupError>> {
+fn look<M: Remote>(
+    state: &NodeState,
+    name: &str,
+) -> Option<Result<RemoteAddress<M>, RemoteLookupError>> {
     if state.peers().is_closed {
-        return Some(Err(LookupError::NodeClosed));
+        return Some(Err(RemoteLookupError::NodeClosed));
     }
     let holders = state.holders(name);
     let right = holders.iter().filter(|holder| &*holder.kind == M::KIND);
@@ -105,7 +108,7 @@ fn look<M: Remote>(state: &NodeState, name: &str) -> Option<Result<RemoteAddress
             let stream = state.stream_to((*holder).clone());
             Some(Ok(RemoteAddress::new(stream)))
         }
-        (None, Some(other)) => Some(Err(LookupError::WrongKind {
+        (None, Some(other)) => Some(Err(RemoteLookupError::WrongKind {
             ours: M::KIND.into(),
             theirs: other.kind.to_string(),
         })),
@@ -114,7 +117,7 @@ fn look<M: Remote>(state: &NodeState, name: &str) -> Option<Result<RemoteAddress
 }
 
 impl<M: Remote> IntoFuture for Lookup<M> {
-    type Output = Result<RemoteAddress<M>, LookupError>;
+    type Output = Result<RemoteAddress<M>, RemoteLookupError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {

@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::fuzzing::{ACTOR, Desk};
-    use crate::link::frame::{Frame, Window};
+    use crate::link::frame::{LinkFrame, Window};
 
     #[test]
     fn frames_that_come_meanwhile_are_passed_on_in_another_turn() {
@@ -91,7 +91,7 @@ mod tests {
         let (stream, actor, kind) = (1, ACTOR, "note/1".into());
         let (messages, bytes) = (1, 1);
         let window = Window { messages, bytes };
-        let open = Frame::Open {
+        let open = LinkFrame::Open {
             stream,
             actor,
             kind,
@@ -99,7 +99,7 @@ mod tests {
         };
         wire.push(&open.encode(), false);
         let note = postcard::to_allocvec(&("answer", 5_u64)).unwrap();
-        let message = Frame::Message { stream }.encode();
+        let message = LinkFrame::Message { stream }.encode();
         wire.push(&[message, note].concat(), false);
         // The answer and the credit go over the same queue.
         let mut passed = pin!(wire.clone().pass_on(link));

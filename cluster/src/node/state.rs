@@ -19,7 +19,7 @@ use crate::counts::NodeCounts;
 use crate::engine::{LinkEngine, StopSignal};
 use crate::error::{Distance, PublishError};
 use crate::limits::Limits;
-use crate::link::frame::{ClusterMember, Frame, Hello, LARGEST_MEMBER, Publication};
+use crate::link::frame::{ClusterMember, Hello, LARGEST_MEMBER, LinkFrame, Publication};
 use crate::link::{ActorInbox, Link, LinkOwner, LinkWire, Outgoing, OutgoingHandle, Target, lock};
 
 /// The looks at a link in the time of a lease.
@@ -129,12 +129,12 @@ impl NodeState {
             }
             // STATE-1
             for publication in peers.own_publications() {
-                link.push(&Frame::Publish(publication).encode());
+                link.push(&LinkFrame::Publish(publication).encode());
             }
             peers.add(link.clone());
             // A frame for each, so that none is too large for a peer.
             for member in peers.members() {
-                peers.broadcast(&Frame::Members(vec![member]).encode());
+                peers.broadcast(&LinkFrame::Members(vec![member]).encode());
             }
         }
         self.counts.links.add();
@@ -181,7 +181,7 @@ impl NodeState {
             let (publication, forgotten) = peers.publish(name, inbox, self.limits.names)?;
             let actor = publication.actor;
             // STATE-1
-            peers.broadcast(&Frame::Publish(publication).encode());
+            peers.broadcast(&LinkFrame::Publish(publication).encode());
             (actor, forgotten)
         };
         self.changed.notify(usize::MAX);
@@ -217,7 +217,7 @@ impl NodeState {
             let mut peers = self.peers();
             let is_taken = peers.withdraw(actor);
             if is_taken {
-                peers.broadcast(&Frame::Withdraw { actor }.encode());
+                peers.broadcast(&LinkFrame::Withdraw { actor }.encode());
             }
             is_taken
         };
@@ -309,7 +309,7 @@ impl NodeState {
     pub(crate) fn send_bye(&self) -> Vec<Arc<Link>> {
         let mut peers = self.peers();
         peers.is_closed = true;
-        let bye = Frame::Bye.encode();
+        let bye = LinkFrame::Bye.encode();
         peers.broadcast(&bye);
         peers.all_links()
     }

@@ -10,7 +10,7 @@ use super::NodeState;
 use super::names::target;
 use crate::engine::LinkEngine;
 use crate::fuzzing::{Kept, Note};
-use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, Publication, Window};
+use crate::link::frame::{ClusterMember, Hello, LENGTH, LinkFrame, Publication, Window};
 use crate::link::{Link, lock};
 use crate::{Limits, RemoteAddress, RemoteEnd};
 
@@ -78,7 +78,7 @@ fn publication(messages: u32) -> Publication {
 }
 
 fn publish(link: &Arc<Link>, publication: Publication) {
-    let frame = Frame::Publish(publication).encode();
+    let frame = LinkFrame::Publish(publication).encode();
     link.frame(&frame[LENGTH..]).unwrap();
 }
 
@@ -95,7 +95,7 @@ fn addresses_that_fill_more_than_a_frame_are_refused() {
 
     let members = [("d", long), ("e", vec!["e:1".into()])];
     let members = members.map(|(name, addresses)| hello(name, 4, addresses).member);
-    let frame = Frame::Members(members.to_vec()).encode();
+    let frame = LinkFrame::Members(members.to_vec()).encode();
     link.frame(&frame[LENGTH..]).unwrap();
     assert_eq!(lock(&engine.0)[..], members[1..]);
     state.shut();

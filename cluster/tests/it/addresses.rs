@@ -111,7 +111,7 @@ fn deadlock_detection_leaves_senders_to_other_machines_alone() {
     let here = Runtime::builder().detect_deadlocks(true).build().unwrap();
     here.block_on(async {
         let shop = Node::builder("shop")
-            .listen("127.0.0.1:0")
+            .listen_address("127.0.0.1:0")
             .open()
             .await
             .unwrap();

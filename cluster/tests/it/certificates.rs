@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use greenroom::spawn;
-use greenroom_cluster::{LookupError, Node, NodeBuilder, OpenError};
+use greenroom_cluster::{Node, NodeBuilder, OpenError, RemoteLookupError};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use crate::support::{Tally, tally};
@@ -60,7 +60,9 @@ impl Folder {
     }
 
     async fn shop(&self) -> Node {
-        let node = self.builder("shop", "shop").listen("tls/127.0.0.1:0");
+        let node = self
+            .builder("shop", "shop")
+            .listen_address("tls/127.0.0.1:0");
         node.open().await.unwrap()
     }
 }
@@ -88,7 +90,7 @@ fn nodes_with_certificates_of_one_authority_are_connected() {
         let _published = shop.publish("tally", &actor).unwrap();
         let desk = folder
             .builder("desk", "desk")
-            .seeds(shop.listens())
+            .seeds(shop.listen_addresses())
             .open()
             .await
             .unwrap();
@@ -106,7 +108,7 @@ fn a_node_without_a_certificate_is_told_that_the_other_may_have_one() {
         let (folder, one) = (Folder::new("plain"), authority());
         folder.write("shop", &one, &[&one]);
         let shop = folder.shop().await;
-        let desk = Node::builder("desk").seeds(shop.listens());
+        let desk = Node::builder("desk").seeds(shop.listen_addresses());
         let desk = desk.open().await.unwrap();
         until_unreached(&desk, "only one of the nodes has a certificate").await;
     });
@@ -122,7 +124,7 @@ fn a_certificate_of_another_authority_is_refused() {
         let shop = folder.shop().await;
         let late = folder
             .builder("late", "late")
-            .seeds(shop.listens())
+            .seeds(shop.listen_addresses())
             .open()
             .await
             .unwrap();
@@ -161,7 +163,7 @@ fn a_seed_of_another_authority_is_not_trusted() {
         let shop = folder.shop().await;
         let late = folder
             .builder("late", "late")
-            .seeds(shop.listens())
+            .seeds(shop.listen_addresses())
             .open()
             .await
             .unwrap();
@@ -178,7 +180,9 @@ fn a_node_shows_its_new_certificate_without_a_restart() {
         let shop = folder.shop().await;
         let actor = spawn!(tally(_));
         let _published = shop.publish("tally", &actor).unwrap();
-        let late = folder.builder("late", "late").seeds(shop.listens());
+        let late = folder
+            .builder("late", "late")
+            .seeds(shop.listen_addresses());
         let late = late.open().await.unwrap();
         until_unreached(&late, "no secure connection").await;
         folder.write("shop", &other, &[&one, &other]);
@@ -208,17 +212,20 @@ fn a_node_without_a_certificate_is_refused() {
         folder.write("shop", &one, &[&one]);
         let shop = folder.shop().await;
         let plain = Node::builder("plain")
-            .seeds(shop.listens())
+            .seeds(shop.listen_addresses())
             .open()
             .await
             .unwrap();
         until_unreached(&plain, "").await;
-        let Err(LookupError::Unknown { seeds, .. }) =
+        let Err(RemoteLookupError::Unknown { seeds, .. }) =
             plain.lookup::<Tally>("tally").timeout(Duration::ZERO).await
         else {
             panic!("there is no such name");
         };
-        assert!(seeds[0].starts_with(&shop.listens()[0]), "{seeds:?}");
+        assert!(
+            seeds[0].starts_with(&shop.listen_addresses()[0]),
+            "{seeds:?}"
+        );
     });
 }
 
@@ -232,7 +239,9 @@ fn a_certificate_has_the_name_of_its_node() {
         assert!(error.to_string().ends_with(text), "{error}");
         let missing = folder.builder("shop", "none").open().await.unwrap_err();
         assert!(matches!(missing, OpenError::Identity(_)), "{missing}");
-        let mixed = folder.builder("shop", "shop").listen("tcp/127.0.0.1:0");
+        let mixed = folder
+            .builder("shop", "shop")
+            .listen_address("tcp/127.0.0.1:0");
         let mixed = mixed.open().await.unwrap_err();
         assert!(matches!(mixed, OpenError::Option(_)), "{mixed}");
     });
@@ -242,20 +251,24 @@ fn a_certificate_has_the_name_of_its_node() {
 fn without_a_certificate_a_node_listens_at_loopback_only() {
     greenroom::run(async {
         let at = "0.0.0.0:0";
-        let error = Node::builder("a").listen(at).open().await.unwrap_err();
+        let error = Node::builder("a")
+            .listen_address(at)
+            .open()
+            .await
+            .unwrap_err();
         assert!(
             matches!(error, OpenError::Exposed(ref given) if given == at),
             "{error}"
         );
         let node = Node::builder("a")
-            .listen(at)
+            .listen_address(at)
             .insecure()
             .open()
             .await
             .unwrap();
-        assert!(node.listens()[0].starts_with("0.0.0.0:"));
+        assert!(node.listen_addresses()[0].starts_with("0.0.0.0:"));
         let needs = Node::builder("a")
-            .listen("tls/127.0.0.1:0")
+            .listen_address("tls/127.0.0.1:0")
             .open()
             .await
             .unwrap_err();

@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use greenroom::time::Instant;
 use greenroom::{Context, sim, spawn};
-use greenroom_cluster::{Distance, Limits, LookupError, Node, RemoteAskError, RemoteEnd, SimNet};
+use greenroom_cluster::{
+    Distance, Limits, Node, RemoteAskError, RemoteEnd, RemoteLookupError, SimNet,
+};
 
 use crate::support::{Pair, Tally, limited_node, limited_pair, node, pair, seeds, tally, until};
 
@@ -65,7 +67,7 @@ fn a_lookup_finds_the_same_actor_within_5_s_after_a_heal() {
         net.partition(["shop"], ["desk"]);
         far.ended().await;
         let unknown = desk.lookup::<Tally>("tally").timeout(Duration::ZERO).await;
-        assert!(matches!(unknown, Err(LookupError::Unknown { .. })));
+        assert!(matches!(unknown, Err(RemoteLookupError::Unknown { .. })));
         net.heal();
         let start = Instant::now();
         let again = desk.lookup::<Tally>("tally").timeout(LEASE).await.unwrap();

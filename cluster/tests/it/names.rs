@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use greenroom::{Context, sim, spawn};
 use greenroom_cluster::{
-    Distance, Limits, LookupError, NameChange, Node, NotSent, PublishError, Published, Remote,
-    RemoteAddress, RemoteAskError, RemoteEnd, SimNet,
+    Distance, Limits, NameChange, Node, NotSent, PublishError, Published, Remote, RemoteAddress,
+    RemoteAskError, RemoteEnd, RemoteLookupError, SimNet,
 };
 use serde::{Deserialize, Serialize};
 
@@ -231,7 +231,7 @@ fn another_kind_is_told_with_both_names() {
         } = &pair().await;
         let wrong = desk.lookup::<Other>("tally").await.unwrap_err();
         let (ours, theirs) = ("other/7".to_owned(), "tally/1".to_owned());
-        assert_eq!(wrong, LookupError::WrongKind { ours, theirs });
+        assert_eq!(wrong, RemoteLookupError::WrongKind { ours, theirs });
         assert!(desk.all::<Other>("tally").is_empty());
         actor.stop();
         far.ended().await;
@@ -323,7 +323,7 @@ fn a_name_that_cannot_be_published_is_refused_with_the_reason() {
             PublishError::NodeClosed
         );
         let closed = copy.lookup::<Tally>("first").await.unwrap_err();
-        assert_eq!(closed, LookupError::NodeClosed);
+        assert_eq!(closed, RemoteLookupError::NodeClosed);
     });
 }
 

@@ -24,13 +24,17 @@ fn a_node_that_closes_loses_its_addresses() {
 fn a_seed_is_unreached_until_its_link_is_up() {
     greenroom::run(async {
         let (first, _actor) = counter("shop").await;
-        let at = first.listens()[0].clone();
+        let at = first.listen_addresses()[0].clone();
         first.close().await;
         let desk = Node::builder("desk").seeds([&at]).open().await.unwrap();
         while !desk.status().unreached.concat().contains("refused") {
             greenroom::yield_now().await;
         }
-        let shop = Node::builder("shop").listen(&at).open().await.unwrap();
+        let shop = Node::builder("shop")
+            .listen_address(&at)
+            .open()
+            .await
+            .unwrap();
         let actor = spawn!(tally(_));
         shop.publish("tally", &actor).unwrap().detach();
         desk.lookup::<Tally>("tally").await.unwrap();
@@ -42,7 +46,7 @@ fn a_seed_is_unreached_until_its_link_is_up() {
 fn nodes_of_one_name_are_told_that_they_may_be() {
     greenroom::run(async {
         let (hub, _actor) = counter("hub").await;
-        let twin = || Node::builder("twin").seeds(hub.listens()).open();
+        let twin = || Node::builder("twin").seeds(hub.listen_addresses()).open();
         let (first, second) = (twin().await.unwrap(), twin().await.unwrap());
         let problems = || [first.status().unreached, second.status().unreached].concat();
         while !problems().concat().contains("two nodes have the same name") {
@@ -60,7 +64,7 @@ fn a_node_with_as_many_peers_as_it_may_have_disturbs_no_other() {
             peers: 1,
             ..Limits::default()
         };
-        let seeds = [b.listens(), c.listens()].concat();
+        let seeds = [b.listen_addresses(), c.listen_addresses()].concat();
         let a = Node::builder("a").seeds(seeds).limits(limits);
         let _a = a.open().await.unwrap();
         let refused = || b.status().refused_links + c.status().refused_links;
@@ -78,8 +82,8 @@ fn a_node_that_has_said_goodbye_does_not_come_back() {
         let (shop, _actor) = counter("shop").await;
         for number in 1..=10 {
             let desk = Node::builder(format!("desk-{number}"))
-                .listen("127.0.0.1:0")
-                .seeds(shop.listens());
+                .listen_address("127.0.0.1:0")
+                .seeds(shop.listen_addresses());
             let desk = desk.open().await.unwrap();
             desk.lookup::<Tally>("tally").await.unwrap();
             desk.close().await;
@@ -112,7 +116,7 @@ fn an_impossible_option_is_told_with_its_value_and_its_limits() {
                 "the name \"\" is empty or longer than 255 bytes".to_owned(),
             ),
             (
-                shop().listen(&long),
+                shop().listen_address(&long),
                 format!("{long:?} is longer than 255 bytes"),
             ),
             (
@@ -130,18 +134,25 @@ fn an_impossible_option_is_told_with_its_value_and_its_limits() {
 #[test]
 fn a_node_is_dialled_at_the_address_that_it_advertises() {
     greenroom::run(async {
-        let wrong = Node::builder("shop").advertise("tls/127.0.0.1:1");
+        let wrong = Node::builder("shop").advertised_address("tls/127.0.0.1:1");
         let text = "the node cannot open: \"tls/127.0.0.1:1\" needs an identity";
         assert_eq!(wrong.open().await.unwrap_err().to_string(), text);
 
         let (hub, _actor) = counter("hub").await;
-        let shop = || Node::builder("shop").insecure().seeds(hub.listens());
-        let first = shop().listen("0.0.0.0:0").open().await.unwrap();
+        let shop = || {
+            Node::builder("shop")
+                .insecure()
+                .seeds(hub.listen_addresses())
+        };
+        let first = shop().listen_address("0.0.0.0:0").open().await.unwrap();
         // Where it listens, no other node can dial it.
-        let at = first.listens()[0].clone();
+        let at = first.listen_addresses()[0].clone();
         first.close().await;
         let advertised = at.replace("0.0.0.0", "tcp/127.0.0.1");
-        let shop = shop().listen(at).advertise(advertised).open();
+        let shop = shop()
+            .listen_address(at)
+            .advertised_address(advertised)
+            .open();
         let shop = shop.await.unwrap();
         let actor = spawn!(tally(_));
         shop.publish("own", &actor).unwrap().detach();
@@ -155,14 +166,18 @@ fn a_node_is_dialled_at_the_address_that_it_advertises() {
 fn the_address_of_a_node_is_free_when_it_has_closed() {
     greenroom::run(async {
         let first = Node::builder("shop")
-            .listen("127.0.9.1:0")
+            .listen_address("127.0.9.1:0")
             .open()
             .await
             .unwrap();
-        let at = first.listens()[0].clone();
+        let at = first.listen_addresses()[0].clone();
         first.close().await;
         for _ in 0..50 {
-            let node = Node::builder("shop").listen(&at).open().await.unwrap();
+            let node = Node::builder("shop")
+                .listen_address(&at)
+                .open()
+                .await
+                .unwrap();
             node.close().await;
         }
     });
@@ -187,7 +202,7 @@ fn what_does_not_greet_is_refused_and_counted() {
             (magic.to_vec(), "has closed the connection"),
         ];
         for (number, (opening, why)) in openings.into_iter().enumerate() {
-            let mut socket = TcpStream::connect(&shop.listens()[0]).unwrap();
+            let mut socket = TcpStream::connect(&shop.listen_addresses()[0]).unwrap();
             socket.write_all(&opening).unwrap();
             // It ends, also with a reset.
             let _ = socket.shutdown(Shutdown::Write);
@@ -218,7 +233,7 @@ fn nodes_that_dial_each_other_at_the_same_time_lose_no_link() {
             let open = |name, own: usize| {
                 // Two seeds lead to the same node.
                 let seeds = [&addresses[1 - own]; 2];
-                let builder = Node::builder(name).listen(&addresses[own]);
+                let builder = Node::builder(name).listen_address(&addresses[own]);
                 builder.seeds(seeds).open()
             };
             let (a, b) = futures::join!(open("a", 0), open("b", 1));

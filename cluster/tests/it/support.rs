@@ -61,7 +61,7 @@ pub async fn tally(mut cx: Context<Tally>) -> Vec<u64> {
 /// Opens a node that listens, with a published counter.
 pub async fn counter(name: &str) -> (Node, Handle<Tally, Vec<u64>>) {
     let node = Node::builder(name)
-        .listen("127.0.0.1:0")
+        .listen_address("127.0.0.1:0")
         .open()
         .await
         .unwrap();
@@ -73,7 +73,7 @@ pub async fn counter(name: &str) -> (Node, Handle<Tally, Vec<u64>>) {
 /// Opens a node that is connected with another one, and finds its address of the counter there.
 pub async fn client(name: &str, of: &Node) -> (Node, RemoteAddress<Tally>) {
     let node = Node::builder(name)
-        .seeds(of.listens())
+        .seeds(of.listen_addresses())
         .open()
         .await
         .unwrap();

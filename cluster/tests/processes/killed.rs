@@ -58,11 +58,15 @@ fn a_node_that_is_killed_ends_asks_and_floods_and_is_found_after_a_restart() {
 #[test]
 fn replies_to_a_node_that_is_killed_are_not_wanted_any_more() {
     run(async {
-        let shop = builder("shop").listen("127.0.0.1:0").open().await.unwrap();
+        let shop = builder("shop")
+            .listen_address("127.0.0.1:0")
+            .open()
+            .await
+            .unwrap();
         let actor = spawn!(notes(_, |_, _| {}));
         let published = shop.publish("shop", &actor).unwrap();
         let mut options = Options::new("desk");
-        options.seed.clone_from(&shop.listens()[0]);
+        options.seed.clone_from(&shop.listen_addresses()[0]);
         let mut desk = Process::start(&options).await;
         for _ in 0..20 {
             desk.command("ask shop");

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use greenroom::spawn;
-use greenroom_cluster::{LookupError, RemoteAskError, RemoteEnd};
+use greenroom_cluster::{RemoteAskError, RemoteEnd, RemoteLookupError};
 
 use crate::ledger::{Session, compare};
 use crate::network::{HERE, Host, THERE, is_apart};
@@ -23,7 +23,7 @@ fn loses_and_finds(silence: impl Fn(&Host), listens: bool) {
             .seeds([&options.advertise])
             .lease(SHORT_LEASE);
         if listens {
-            desk = desk.listen(format!("{HERE}:7447"));
+            desk = desk.listen_address(format!("{HERE}:7447"));
         }
         let desk = desk.open().await.unwrap();
         let actor = spawn!(notes(_, |_, _| {}));
@@ -48,7 +48,7 @@ fn loses_and_finds(silence: impl Fn(&Host), listens: bool) {
             let unknown = desk.lookup::<Note>("notes").timeout(SHORT_LEASE).await;
             let nodes = Vec::<String>::new();
             assert!(
-                matches!(&unknown, Err(LookupError::Unknown { nodes: n, .. }) if *n == nodes),
+                matches!(&unknown, Err(RemoteLookupError::Unknown { nodes: n, .. }) if *n == nodes),
                 "{unknown:?}"
             );
             host.heal();

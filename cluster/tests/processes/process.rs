@@ -190,9 +190,9 @@ pub fn serve() {
         let (name, listen, lease) = (next(), next(), next());
         let [advertise, seed] = [next(), next()].map(|given| &given[1..]);
         let lease = Duration::from_millis(lease.parse().unwrap());
-        let mut builder = builder(name).listen(listen).lease(lease);
+        let mut builder = builder(name).listen_address(listen).lease(lease);
         if !advertise.is_empty() {
-            builder = builder.advertise(advertise);
+            builder = builder.advertised_address(advertise);
         }
         if !seed.is_empty() {
             builder = builder.seeds([seed]);
@@ -204,7 +204,7 @@ pub fn serve() {
             node.publish(name, &actor).unwrap().detach();
         }
         greenroom::spawn(watch(node.clone())).detach();
-        println!("listens {}", node.listens()[0]);
+        println!("listens {}", node.listen_addresses()[0]);
         obey(node).await;
     });
     std::process::exit(0);

@@ -38,7 +38,9 @@ impl Things {
 
 /// Opens a node, exchanges questions, and ends it with a question open.
 pub async fn life(shop: &Process, listen: &str, number: usize) {
-    let builder = builder("desk").listen(listen).seeds([&shop.address]);
+    let builder = builder("desk")
+        .listen_address(listen)
+        .seeds([&shop.address]);
     let desk = loop {
         match builder.clone().open().await {
             Ok(desk) => break desk,

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use greenroom::{Context, Reply, spawn};
-use greenroom_cluster::{LookupError, Node, Remote, RemoteAddress};
+use greenroom_cluster::{Node, Remote, RemoteAddress, RemoteLookupError};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{LONG, run, until};
@@ -35,7 +35,7 @@ fn a_node_of_another_version_is_named_with_both_versions() {
         let lookup = desk
             .lookup::<New>("tally")
             .timeout(std::time::Duration::ZERO);
-        let Err(LookupError::Unknown { seeds, .. }) = lookup.await else {
+        let Err(RemoteLookupError::Unknown { seeds, .. }) = lookup.await else {
             panic!("a name was found");
         };
         assert_eq!(seeds, [text]);
@@ -45,9 +45,9 @@ fn a_node_of_another_version_is_named_with_both_versions() {
 #[test]
 fn a_client_of_another_version_learns_that_of_the_node_and_is_refused() {
     run(async {
-        let shop = Node::builder("shop").listen("127.0.0.1:0");
+        let shop = Node::builder("shop").listen_address("127.0.0.1:0");
         let shop = shop.open().await.unwrap();
-        let mut socket = TcpStream::connect(&shop.listens()[0]).unwrap();
+        let mut socket = TcpStream::connect(&shop.listen_addresses()[0]).unwrap();
         let mut start = [0; START.len()];
         socket.read_exact(&mut start).unwrap();
         assert_eq!(&start, START);
@@ -110,14 +110,14 @@ async fn new(mut cx: Context<New>) {
 fn old_and_new_kinds_of_one_name_are_served_side_by_side() {
     run(async {
         let open = async |name: &str| {
-            let builder = Node::builder(name).listen("127.0.0.1:0");
+            let builder = Node::builder(name).listen_address("127.0.0.1:0");
             builder.open().await.unwrap()
         };
         let (old_shop, new_shop) = (open("old").await, open("new").await);
         let (old, new) = (spawn!(old(_)), spawn!(new(_)));
         old_shop.publish("tally", &old).unwrap().detach();
         new_shop.publish("tally", &new).unwrap().detach();
-        let seeds = [&old_shop, &new_shop].map(|shop| shop.listens()[0].clone());
+        let seeds = [&old_shop, &new_shop].map(|shop| shop.listen_addresses()[0].clone());
         let desk = Node::builder("desk").seeds(seeds).open().await.unwrap();
         until(async || desk.status().peers.len() == 2).await;
         // Its link is up before its names are here.
@@ -139,6 +139,6 @@ fn old_and_new_kinds_of_one_name_are_served_side_by_side() {
         until(async || desk.all::<Old>("tally").is_empty()).await;
         let (ours, theirs) = ("tally/1".into(), "tally/2".into());
         let wrong = desk.lookup::<Old>("tally").await.unwrap_err();
-        assert_eq!(wrong, LookupError::WrongKind { ours, theirs });
+        assert_eq!(wrong, RemoteLookupError::WrongKind { ours, theirs });
     });
 }

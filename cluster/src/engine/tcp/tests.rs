@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::socket::LinkSocket;
 use super::{Tls, wire};
-use crate::link::frame::{ClusterMember, Frame, Hello, LENGTH, MAGIC, StreamEnd, VERSION, framed};
+use crate::link::frame::{
+    ClusterMember, Hello, LENGTH, LinkFrame, MAGIC, StreamEnd, VERSION, framed,
+};
 use crate::{Node, Remote, RemoteAddress};
 
 /// The time after which a test hangs.
@@ -78,7 +80,7 @@ impl Folder {
     async fn node(&self, name: &str, seeds: &[String]) -> Node {
         let [certificate, key, authority] = self.files(name);
         let node = Node::builder(name).identity(certificate, key, authority);
-        let node = node.listen("tls/127.0.0.1:0").seeds(seeds);
+        let node = node.listen_address("tls/127.0.0.1:0").seeds(seeds);
         node.open().await.unwrap()
     }
 
@@ -87,7 +89,7 @@ impl Folder {
         let shop = self.node("shop", &[]).await;
         let actor = spawn!(slow(_));
         shop.publish("slow", &actor).unwrap().detach();
-        let desk = self.node("desk", shop.listens()).await;
+        let desk = self.node("desk", shop.listen_addresses()).await;
         let far = desk.lookup("slow").await.unwrap();
         (shop, desk, actor, far)
     }
@@ -107,7 +109,7 @@ async fn read(connection: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
 /// that is welcome, and the number of the other node.
 async fn connect(folder: &Folder, to: &Node, name: &str, life: u128) -> (Connection, bool, u128) {
     let tls = Arc::new(Tls::read(folder.files("mallory"), "mallory").unwrap());
-    let at: SocketAddr = to.listens()[0].parse().unwrap();
+    let at: SocketAddr = to.listen_addresses()[0].parse().unwrap();
     let socket = Async::<TcpStream>::connect(at).await.unwrap();
     let mut connection = tls.connect(socket).await.unwrap();
     let (is_welcome, life) = greet(&mut connection, name, life, Vec::new()).await;
@@ -165,23 +167,23 @@ fn a_third_node_can_forge_neither_answers_nor_credit() {
         assert!(is_welcome, "only the name is in the certificate");
         let (messages, bytes, taken) = (9, 9, 0);
         let why = StreamEnd::Closed;
-        let answer = [&Frame::Answer { ask: 1 }.encode()[LENGTH..], &[99]].concat();
+        let answer = [&LinkFrame::Answer { ask: 1 }.encode()[LENGTH..], &[99]].concat();
         let length = (answer.len() as u32).to_le_bytes();
         let forged = [
             [&length[..], &answer].concat(),
-            Frame::Credit {
+            LinkFrame::Credit {
                 stream: 1,
                 messages,
                 bytes,
             }
             .encode(),
-            Frame::Ended {
+            LinkFrame::Ended {
                 stream: 1,
                 taken,
                 why,
             }
             .encode(),
-            Frame::Withdraw { actor: 1 }.encode(),
+            LinkFrame::Withdraw { actor: 1 }.encode(),
         ];
         mallory.write_all(&forged.concat()).await.unwrap();
         mallory.flush().await.unwrap();
@@ -210,7 +212,7 @@ fn a_node_that_is_dropped_says_goodbye() {
         while let Some(frame) = read(&mut mallory).await {
             last = frame;
         }
-        assert_eq!(last, Frame::Bye.encode()[LENGTH..]);
+        assert_eq!(last, LinkFrame::Bye.encode()[LENGTH..]);
     });
 }
 
@@ -243,7 +245,7 @@ fn a_peer_that_sends_all_the_time_holds_up_no_other() {
         let (shop, _desk, _actor, far) = folder.nodes().await;
         let (mut mallory, is_welcome, _) = connect(&folder, &shop, "mallory", 42).await;
         assert!(is_welcome);
-        let pings = Frame::Ping.encode().repeat(50_000);
+        let pings = LinkFrame::Ping.encode().repeat(50_000);
         let (begins, begun) = futures::channel::oneshot::channel();
         let flood = std::thread::spawn(move || {
             futures_lite::future::block_on(async {
@@ -286,9 +288,9 @@ fn a_certificate_stands_for_one_peer_however_its_name_is_written() {
 #[test]
 fn a_node_that_is_connected_says_itself_where_it_listens() {
     greenroom::run(async {
-        let node = Node::builder("a").listen("127.0.0.1:0");
+        let node = Node::builder("a").listen_address("127.0.0.1:0");
         let node = node.open().await.unwrap();
-        let at: SocketAddr = node.listens()[0].parse().unwrap();
+        let at: SocketAddr = node.listen_addresses()[0].parse().unwrap();
         let listener = || Async::<TcpListener>::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let [right, wrong] = [listener(), listener()];
         let address = |of: &Async<TcpListener>| of.get_ref().local_addr().unwrap().to_string();
@@ -303,8 +305,8 @@ fn a_node_that_is_connected_says_itself_where_it_listens() {
             incarnation: 2,
             addresses: vec![address(&wrong)],
         };
-        let named = Frame::Members(vec![named]).encode();
-        let stray = Frame::Close { stream: 1 }.encode();
+        let named = LinkFrame::Members(vec![named]).encode();
+        let stray = LinkFrame::Close { stream: 1 }.encode();
         c.write_all(&[named, stray].concat()).await.unwrap();
         while node.status().stray == 0 {
             greenroom::time::sleep(Duration::from_millis(1)).await;
@@ -319,11 +321,13 @@ fn a_node_that_is_connected_says_itself_where_it_listens() {
 fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
     greenroom::run(async {
         let open = async |name, seeds: &[String]| {
-            let node = Node::builder(name).listen("127.0.0.1:0").seeds(seeds);
+            let node = Node::builder(name)
+                .listen_address("127.0.0.1:0")
+                .seeds(seeds);
             node.open().await.unwrap()
         };
         let node = open("a", &[]).await;
-        let other = open("d", node.listens()).await;
+        let other = open("d", node.listen_addresses()).await;
         let second = Async::<TcpListener>::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = second.get_ref().local_addr().unwrap().to_string();
         while node.status().peers.is_empty() {
@@ -332,12 +336,12 @@ fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
         let named = ClusterMember {
             name: "b".into(),
             incarnation: 2,
-            addresses: vec![other.listens()[0].clone(), at],
+            addresses: vec![other.listen_addresses()[0].clone(), at],
         };
-        let first: SocketAddr = node.listens()[0].parse().unwrap();
+        let first: SocketAddr = node.listen_addresses()[0].parse().unwrap();
         let mut c = Async::<TcpStream>::connect(first).await.unwrap();
         assert!(greet(&mut c, "c", 1, Vec::new()).await.0);
-        c.write_all(&Frame::Members(vec![named]).encode())
+        c.write_all(&LinkFrame::Members(vec![named]).encode())
             .await
             .unwrap();
         let dialled = greenroom::time::timeout(LONG, second.accept());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom::{Reply, sim};
-use greenroom_cluster::{Distance, LookupError, Node, Remote, RemoteAddress, RemoteAskError};
+use greenroom_cluster::{Distance, Node, Remote, RemoteAddress, RemoteAskError, RemoteLookupError};
 
 use super::ledger::{Ends, Held, Ledger};
 use super::messages::{Id, Numbered};
@@ -56,7 +56,7 @@ impl Place {
         let patience = Duration::from_secs(30);
         let found = match self.node.lookup::<M>(M::NAME).timeout(patience).await {
             Ok(found) => found,
-            Err(LookupError::WrongKind { .. }) => {
+            Err(RemoteLookupError::WrongKind { .. }) => {
                 // One of the right kind may come.
                 greenroom::time::sleep(patience).await;
                 self.node.all::<M>(M::NAME).pop()?

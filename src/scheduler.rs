@@ -3,7 +3,7 @@
 //! Under the default policy each worker has a local queue, and tasks from other threads enter
 //! through the injector. A worker whose queue is empty steals half of another worker's queue. One
 //! thief searches at a time, and a worker that finds nothing sleeps. The scheduler handles only
-//! runnables. It knows neither actors nor runtimes, except through two small interfaces, [`Owner`]
+//! runnables. It knows neither actors nor runtimes, except through two small interfaces, [`SchedulerOwner`]
 //! and [`Employer`]. It has two models. The scheduler of Sophie
 //! (<https://github.com/kjosib/sophie>), a language with actors, has one task per actor and one
 //! thief at a time. The scheduler of CAF, the C++ Actor Framework, is a policy.
@@ -32,10 +32,10 @@ mod worker;
 
 pub(crate) use activity::ActivityCount;
 pub use counters::WorkerStats;
-pub(crate) use duties::{Driven, Owner};
+pub(crate) use duties::{DriverWait, SchedulerOwner};
 pub(crate) use local::WorkerLocal;
 pub(crate) use policy_impl::{Choice, PolicyImpl, choose};
 pub(crate) use queues::runnable;
-pub(crate) use ring::Entry;
+pub(crate) use ring::QueueEntry;
 pub(crate) use shared::Scheduler;
-pub(crate) use worker::{Employer, ShutdownStep, TurnContext, Worker, WorkerEnd};
+pub(crate) use worker::{Employer, ShutdownStep, TurnContext, WorkerEnd, WorkerLoop};

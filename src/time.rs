@@ -27,7 +27,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::runtime::context;
-use crate::timers::{Armed, Clock, Kind, TimerThread};
+use crate::timers::{Armed, DeadlineKind, TimerClock, TimerThread};
 
 /// Waits until `duration` has elapsed, measured from this call.
 ///
@@ -99,7 +99,7 @@ impl Sleep {
     }
 
     /// Polls the sleep. If this arms a deadline, the deadline has this kind.
-    pub(crate) fn poll_as(&mut self, kind: Kind, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_as(&mut self, kind: DeadlineKind, cx: &Context<'_>) -> Poll<()> {
         if !self.ends() {
             return Poll::Pending;
         }
@@ -132,7 +132,7 @@ impl Sleep {
     }
 }
 
-fn clock_of_the_process() -> Arc<dyn Clock> {
+fn clock_of_the_process() -> Arc<dyn TimerClock> {
     TimerThread::get().unwrap_or_else(|error| panic!("cannot start the timer thread: {error}"))
 }
 
@@ -140,7 +140,7 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.get_mut().poll_as(Kind::Event, cx)
+        self.get_mut().poll_as(DeadlineKind::Event, cx)
     }
 }
 

@@ -13,14 +13,14 @@
 mod loom;
 mod table;
 
-pub(crate) use table::Kind;
+pub(crate) use table::DeadlineKind;
 
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use table::{Key, Table};
+use table::{DeadlineKey, DeadlineTable};
 
 use crate::instant::Instant;
 use crate::park::Parker;
@@ -37,7 +37,7 @@ pub(crate) struct Timers {
     /// The process whose threads fire the deadlines. In another process, deadlines are neither
     /// accepted nor found.
     process: Process,
-    table: Mutex<Table>,
+    table: Mutex<DeadlineTable>,
     /// The earliest deadline in nanoseconds since the process's epoch.
     next: AtomicU64,
 }
@@ -51,7 +51,7 @@ pub(crate) enum Left {
 }
 
 /// Something that fires timers.
-pub(crate) trait Clock: Send + Sync {
+pub(crate) trait TimerClock: Send + Sync {
     /// Returns the table of deadlines.
     fn timers(&self) -> &Timers;
     /// Notes that a deadline was armed on this thread, so that a thread fires it in time.
@@ -74,14 +74,19 @@ impl Timers {
     pub(crate) fn new() -> Self {
         Timers {
             process: Process::current(),
-            table: Mutex::new(Table::default()),
+            table: Mutex::new(DeadlineTable::default()),
             next: AtomicU64::new(NEVER),
         }
     }
 
     /// Adds a deadline; returns its key and whether it is the earliest. Returns `None` if the table
     /// is closed, since no thread would fire it.
-    pub(crate) fn insert(&self, at: Instant, kind: Kind, waker: KeptWaker) -> Option<(Key, bool)> {
+    pub(crate) fn insert(
+        &self,
+        at: Instant,
+        kind: DeadlineKind,
+        waker: KeptWaker,
+    ) -> Option<(DeadlineKey, bool)> {
         if !self.process.is_current() {
             return None;
         }
@@ -95,7 +100,7 @@ impl Timers {
     }
 
     /// Returns whether a deadline is in the table and wakes what `waker` wakes.
-    pub(crate) fn wakes(&self, key: Key, waker: &Waker) -> bool {
+    pub(crate) fn wakes(&self, key: DeadlineKey, waker: &Waker) -> bool {
         if !self.process.is_current() {
             return false;
         }
@@ -104,7 +109,7 @@ impl Timers {
     }
 
     /// Removes a deadline, if it has not fired; returns whether it did and no event is left.
-    pub(crate) fn remove(&self, key: Key) -> bool {
+    pub(crate) fn remove(&self, key: DeadlineKey) -> bool {
         if !self.process.is_current() {
             return false;
         }
@@ -143,7 +148,7 @@ impl Timers {
         let due: Vec<_> = due.take(FIRED_AT_ONCE).collect();
         if mutant("fired_stays_in_the_table") {
             for waker in due.clone() {
-                table.insert(now, Kind::Event, waker);
+                table.insert(now, DeadlineKind::Event, waker);
             }
         }
         self.publish(&table);
@@ -162,7 +167,7 @@ impl Timers {
     }
 
     /// Updates `next` after a change of the table.
-    fn publish(&self, table: &Table) {
+    fn publish(&self, table: &DeadlineTable) {
         let next = table.first().map_or(NEVER, Instant::nanos);
         // Release pairs with the Acquire loads of `next`.
         self.next.store(next, Ordering::Release);
@@ -218,15 +223,15 @@ const CLOCK_EVERY: u64 = 50_000;
 const TURNS_BETWEEN_MAX: u32 = 64;
 
 /// When a busy executor reads the clock next. It adapts to the length of turns.
-pub(crate) struct Pace {
+pub(crate) struct ClockPace {
     left: u32,
     between: u32,
     last: Instant,
 }
 
-impl Pace {
+impl ClockPace {
     pub(crate) fn new() -> Self {
-        Pace {
+        ClockPace {
             left: 0,
             between: 1,
             last: Instant::now(),
@@ -256,16 +261,16 @@ impl Pace {
 
 /// A pending deadline. Dropping it removes the deadline from its table.
 pub(crate) struct Armed {
-    clock: Arc<dyn Clock>,
-    key: Key,
+    clock: Arc<dyn TimerClock>,
+    key: DeadlineKey,
 }
 
 impl Armed {
     /// Adds a deadline to `clock`; returns `None` if that is closed.
     pub(crate) fn new(
-        clock: Arc<dyn Clock>,
+        clock: Arc<dyn TimerClock>,
         at: Instant,
-        kind: Kind,
+        kind: DeadlineKind,
         waker: &Waker,
     ) -> Option<Self> {
         let at = clock.fires_at(at);
@@ -299,7 +304,7 @@ impl TimerThread {
     ///
     /// # Errors
     /// That of the operating system, if it does not start the thread.
-    pub(crate) fn get() -> io::Result<Arc<dyn Clock>> {
+    pub(crate) fn get() -> io::Result<Arc<dyn TimerClock>> {
         static THREAD: PerProcess<Mutex<Option<Arc<TimerThread>>>> = PerProcess::new();
         let mut thread = THREAD.get_or_init(|| Mutex::new(None)).lock();
         if let Some(thread) = &*thread {
@@ -324,7 +329,7 @@ impl TimerThread {
     }
 }
 
-impl Clock for TimerThread {
+impl TimerClock for TimerThread {
     fn timers(&self) -> &Timers {
         &self.timers
     }

@@ -13,7 +13,7 @@ use crate::error::{AskDetail, AskError};
 use crate::instant;
 use crate::lock::OneshotEnd;
 use crate::runtime::deadlock::Listing;
-use crate::runtime::{Done, context};
+use crate::runtime::{DueEffects, context};
 use crate::sync::Process;
 use crate::waker::KeptWaker;
 
@@ -203,7 +203,7 @@ impl<T> Drop for Answer<T> {
             // Earlier effects of this turn precede the drop, which makes the reply unwanted. In a
             // failed run the listing stays, since the report still looks for the reply's holder.
             let stays = context::simulated(|engine, runtime| {
-                engine.settle(runtime, Done::Own);
+                engine.settle(runtime, DueEffects::Own);
                 engine.has_failed()
             });
             let left = end.finish(|slot| match slot {

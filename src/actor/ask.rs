@@ -23,7 +23,7 @@ use crate::runtime::deadlock::Listing;
 use crate::runtime::list_ask;
 use crate::task::{TaskInfo, run};
 use crate::time::Sleep;
-use crate::timers::Kind;
+use crate::timers::DeadlineKind;
 use crate::waker::KeptWaker;
 
 pin_project! {
@@ -132,7 +132,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     /// belongs to the parent process.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let mut kind = Kind::Event;
+        let mut kind = DeadlineKind::Event;
         let lead = *this.lead;
         if let AskPhase::Question(question) = this.phase
             && let Some(question) = question.take()
@@ -195,7 +195,7 @@ fn poll_rest<M, T>(
     send: &mut Option<SendFuture<'_, M>>,
     answer: &mut Answer<T>,
     deadline: Pin<&mut Option<Sleep>>,
-    kind: Kind,
+    kind: DeadlineKind,
     cx: &mut Context<'_>,
 ) -> Poll<Result<T, AskError>> {
     let mut polled = Poll::Pending;

@@ -17,7 +17,7 @@ use super::core::{At, Core, Held};
 use crate::contain::attempt;
 use crate::error::TellError;
 use crate::mailbox::Refused;
-use crate::runtime::{Deferred, Done, context};
+use crate::runtime::{Deferred, DueEffects, context};
 use crate::task::{Deed, MessageEvent, MessageInfo};
 
 /// The maximum number of characters of a message in a trace: one or two lines of a terminal, so
@@ -71,7 +71,7 @@ impl<M> Core<M> {
 #[cold]
 #[inline(never)]
 fn settle_actor(id: u64) {
-    let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::ByActor(id)));
+    let _ = context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::ByActor(id)));
 }
 
 /// Notes that this thread waits for a message.
@@ -86,7 +86,8 @@ pub(super) fn await_message() {
 #[cold]
 #[inline(never)]
 pub(super) fn settle_elsewhere(actor: u64) {
-    let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::Elsewhere(actor)));
+    let _ =
+        context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::Elsewhere(actor)));
 }
 
 /// Applies all pending effects. A full mailbox reveals the places of other senders, and a place in
@@ -94,7 +95,7 @@ pub(super) fn settle_elsewhere(actor: u64) {
 #[cold]
 #[inline(never)]
 fn settle_all() {
-    let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::All));
+    let _ = context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::All));
 }
 
 /// Calls `act` after the pending effects of this thread, as another effect of its turn.

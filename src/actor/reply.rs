@@ -16,7 +16,7 @@ use crate::contain::contain;
 use crate::error::{AskDetail, AskError, Refusal};
 use crate::lock::{OneshotEnd, TakeableEnd};
 use crate::runtime::deadlock::Listing;
-use crate::runtime::{Deferred, Done, context, trace_answer};
+use crate::runtime::{Deferred, DueEffects, context, trace_answer};
 use crate::sync::mutant;
 use crate::task::loss::{self, Loss};
 use crate::waker::KeptWaker;
@@ -383,7 +383,7 @@ pub(super) fn hear<T>(settled: AskState<T>) -> Result<T, AskError> {
         RareState::Lost(detail) => Err(AskError::NoReply(detail)),
         RareState::Deferred(outcome, number) => {
             let _ = context::simulated(|engine, runtime| {
-                engine.settle(runtime, Done::ToAnswer(number))
+                engine.settle(runtime, DueEffects::ToAnswer(number))
             });
             hear(outcome)
         }

@@ -22,7 +22,7 @@ use crate::sync::{Process, mutant};
 use crate::task::{
     ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
-use crate::timers::{Clock, Timers};
+use crate::timers::{TimerClock, Timers};
 use crate::tracer::Tracer;
 
 impl Executor for Arc<PinnedThread> {
@@ -154,7 +154,7 @@ impl ActorExecutor for Arc<PinnedThread> {
     }
 }
 
-impl Clock for PinnedThread {
+impl TimerClock for PinnedThread {
     fn timers(&self) -> &Timers {
         &self.timers
     }
@@ -180,7 +180,7 @@ impl HostContext for PinnedLocal {
         self.thread.runtime()
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
+    fn clock(&self) -> Arc<dyn TimerClock> {
         match self.runtime().is_simulated() {
             false => self.thread.clone(),
             true => self.runtime().clone(),

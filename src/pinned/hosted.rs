@@ -13,7 +13,7 @@ use std::task::{Poll, ready};
 use futures_util::future::Either;
 
 use super::local::PinnedLocal;
-use super::thread::{Kept, PinnedThread};
+use super::thread::{PinnedThread, ThreadKeep};
 use crate::contain::contain;
 use crate::error::HostFault;
 use crate::task::{Job, JobEnd, is_large};
@@ -30,15 +30,15 @@ use crate::waker::KeptWaker;
 /// result may be taken long after the thread has ended. The value itself is dropped on its thread
 /// only.
 pub struct Hosted<T> {
-    value: Arc<Hold>,
+    value: Arc<HostedValue>,
     /// The value is reached through closures only, so this type is `Send` and `Sync` for any `T`.
     _value: PhantomData<fn(T) -> T>,
 }
 
 /// The reference that all clones share; dropping it drops the value on its thread.
-struct Hold {
+struct HostedValue {
     key: usize,
-    kept: Kept,
+    kept: ThreadKeep,
 }
 
 impl<T: 'static> Hosted<T> {
@@ -46,9 +46,9 @@ impl<T: 'static> Hosted<T> {
     pub(super) fn new(thread: &Arc<PinnedThread>, value: Rc<RefCell<T>>) -> Self {
         let key = PinnedLocal::with(|local| local.insert(value));
         Hosted {
-            value: Arc::new(Hold {
+            value: Arc::new(HostedValue {
                 key,
-                kept: Kept::new(thread),
+                kept: ThreadKeep::new(thread),
             }),
             _value: PhantomData,
         }
@@ -131,7 +131,7 @@ impl<T: 'static> Hosted<T> {
     }
 }
 
-impl Drop for Hold {
+impl Drop for HostedValue {
     fn drop(&mut self) {
         if !self.kept.thread().runtime().is_here() {
             return;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use slab::Slab;
 
-use super::thread::{Kept, PinnedThread};
+use super::thread::{PinnedThread, ThreadKeep};
 use crate::contain::contain;
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::task::{ActorExecutor, Runnable, Task, cancelled, spawn_unchecked};
@@ -68,7 +68,7 @@ impl PinnedLocal {
             contain(|| drop(future));
             return cancelled();
         }
-        let kept = Kept::new(&self.thread);
+        let kept = ThreadKeep::new(&self.thread);
         let future = future.map(move |value| {
             drop(kept);
             value

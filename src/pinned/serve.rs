@@ -16,7 +16,7 @@ use crate::runtime::{HostPhase, HostThread, Inner, RunsOn, Starting};
 use crate::sync::atomic::Ordering;
 use crate::sync::{LEFT_BEHIND, mutant, yield_now};
 use crate::task::{Runnable, TaskKey};
-use crate::timers::Pace;
+use crate::timers::ClockPace;
 
 /// A queue with a larger capacity frees its memory when it is empty.
 const KEPT_MAX: usize = 1024;
@@ -49,7 +49,7 @@ impl PinnedThread {
     }
 
     fn run_until_over(&self, local: &PinnedLocal, context: &ThreadContext<'_>) {
-        let mut pace = Pace::new();
+        let mut pace = ClockPace::new();
         while !self.is_over() {
             if !self.timers.is_empty()
                 && let Some(now) = pace.is_time()

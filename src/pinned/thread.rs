@@ -38,7 +38,7 @@ pub struct PinnedThread {
     name: String,
     pub(super) kind: ThreadKind,
     runtime: Arc<Inner>,
-    pub(super) inbox: CachePadded<Mutex<Inbox>>,
+    pub(super) inbox: CachePadded<Mutex<PinnedInbox>>,
     /// The number of runnables that were taken out to run or drop; only its thread adds to it.
     taken: CachePadded<AtomicUsize>,
     pub(super) parker: Arc<Parker>,
@@ -67,7 +67,7 @@ pub(super) enum ThreadKind {
     Stage(Call),
 }
 
-pub(super) struct Inbox {
+pub(super) struct PinnedInbox {
     pub(super) queue: VecDeque<Runnable>,
     /// The thread waits for this queue only, so it does not count as activity of the runtime.
     pub(super) idle: bool,
@@ -88,7 +88,7 @@ impl PinnedThread {
             },
             kind,
             runtime: runtime.clone(),
-            inbox: CachePadded(Mutex::new(Inbox {
+            inbox: CachePadded(Mutex::new(PinnedInbox {
                 queue: VecDeque::new(),
                 idle: false,
                 pushed: 0,
@@ -150,7 +150,7 @@ impl PinnedThread {
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
     {
-        let kept = Kept::new(this);
+        let kept = ThreadKeep::new(this);
         // Not `async`: such a future would drop a part that panics itself, and a second panic in
         // that drop would abort the process.
         let future = lazy(|_| make()).flatten().map(move |value| {
@@ -217,7 +217,7 @@ impl PinnedThread {
     }
 
     /// Counts the thread as activity of the runtime again, if it was idle.
-    pub(super) fn becomes_busy(&self, inbox: &mut Inbox) {
+    pub(super) fn becomes_busy(&self, inbox: &mut PinnedInbox) {
         if std::mem::take(&mut inbox.idle) {
             self.runtime.inc_activity();
         }
@@ -290,12 +290,12 @@ impl HostThread for PinnedThread {
 }
 
 /// A keep of a pinned thread, for as long as something lives on it.
-pub(super) struct Kept(Arc<PinnedThread>);
+pub(super) struct ThreadKeep(Arc<PinnedThread>);
 
-impl Kept {
+impl ThreadKeep {
     pub(super) fn new(thread: &Arc<PinnedThread>) -> Self {
         thread.keep();
-        Kept(thread.clone())
+        ThreadKeep(thread.clone())
     }
 
     pub(super) fn thread(&self) -> &Arc<PinnedThread> {
@@ -303,7 +303,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for ThreadKeep {
     fn drop(&mut self) {
         self.0.let_go();
     }

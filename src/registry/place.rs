@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
 use crate::actor::Address;
-use crate::runtime::{Done, Inner, context};
+use crate::runtime::{DueEffects, Inner, context};
 
 /// Calls `f` with the runtime that was set or, without one, with the current runtime. Returns
 /// `None` if there is none in this process.
@@ -24,9 +24,9 @@ pub(super) fn with_runtime<R>(
 /// them or changes what others see. Only a simulation has any.
 pub(super) fn observe<I: IntoIterator<Item = u64>>(actors: impl FnOnce() -> I) {
     let _ = context::simulated(|engine, runtime| {
-        engine.settle(runtime, Done::Own);
+        engine.settle(runtime, DueEffects::Own);
         for actor in actors() {
-            engine.settle(runtime, Done::ByActor(actor));
+            engine.settle(runtime, DueEffects::ByActor(actor));
         }
     });
 }

@@ -15,7 +15,7 @@ use super::name::Name;
 use crate::actor::Address;
 use crate::runtime::Inner;
 use crate::time::{Sleep, sleep};
-use crate::timers::Kind;
+use crate::timers::DeadlineKind;
 use crate::waiters::{Ticket, Waiters};
 
 /// The future of [`Name::wait`].
@@ -149,7 +149,7 @@ impl<M: Send + 'static> Future for Wait<M> {
         let mut polled = this.poll_list(cx);
         if polled.is_pending()
             && let Some(deadline) = &mut this.deadline
-            && deadline.poll_as(Kind::Event, cx).is_ready()
+            && deadline.poll_as(DeadlineKind::Event, cx).is_ready()
         {
             polled = Poll::Ready(Err(LookupError::TimedOut {
                 name: this.name.text(),

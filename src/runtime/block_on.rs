@@ -36,7 +36,7 @@ use crate::scheduler::WorkerLocal;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::mutant;
 use crate::task::loss;
-use crate::timers::Clock;
+use crate::timers::TimerClock;
 
 impl Runtime {
     /// Runs a future to completion on the calling thread, while the workers run all other tasks.
@@ -112,7 +112,7 @@ impl Runtime {
             stage.take_call_back();
             Some(stage.clock())
         });
-        let waiting = Waiting::new(&self.inner, clock);
+        let waiting = BlockOnWait::new(&self.inner, clock);
         let waker = waiting.waker();
         let context = ThreadContext::new(&self.inner, Role::Outside);
         let context = context.with_timers(&waker, waiting.clock());
@@ -189,7 +189,7 @@ impl<F: Future> BlockingCall for WaitingCall<'_, F> {
 ///
 /// # Errors
 /// The reason why this thread must not wait.
-pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
+pub(super) fn make_way() -> Result<Option<Arc<dyn TimerClock>>, String> {
     let is_displaced = Cell::new(false);
     let made = context::outward(|contexts| {
         let contexts = contexts.filter(|context| context.runtime.is_here());
@@ -261,7 +261,7 @@ struct SharedWait {
     runtime: Arc<Inner>,
     state: AtomicU32,
     /// The timers that only this thread fires.
-    clock: Option<Arc<dyn Clock>>,
+    clock: Option<Arc<dyn TimerClock>>,
     parker: Arc<Parker>,
 }
 
@@ -278,15 +278,15 @@ impl SharedWait {
 
 /// The polling thread's side of a wait. Until the future completes, it is counted while it is not
 /// idle.
-pub(super) struct Waiting {
+pub(super) struct BlockOnWait {
     shared: Arc<SharedWait>,
     /// The count is that of the task that waits here, which releases it only while the wait is
     /// idle.
     lent: bool,
 }
 
-impl Waiting {
-    pub(super) fn new(runtime: &Arc<Inner>, clock: Option<Arc<dyn Clock>>) -> Waiting {
+impl BlockOnWait {
+    pub(super) fn new(runtime: &Arc<Inner>, clock: Option<Arc<dyn TimerClock>>) -> BlockOnWait {
         let lent = context::lends_its_count(runtime);
         if !lent {
             runtime.inc_activity();
@@ -297,7 +297,7 @@ impl Waiting {
             clock,
             parker: park::own(),
         });
-        Waiting { shared, lent }
+        BlockOnWait { shared, lent }
     }
 
     pub(super) fn waker(&self) -> Waker {
@@ -305,7 +305,7 @@ impl Waiting {
     }
 
     /// Returns the timers that only this thread fires.
-    pub(super) fn clock(&self) -> Option<&Arc<dyn Clock>> {
+    pub(super) fn clock(&self) -> Option<&Arc<dyn TimerClock>> {
         self.shared.clock.as_ref()
     }
 
@@ -408,7 +408,7 @@ impl SharedWait {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for BlockOnWait {
     fn drop(&mut self) {
         if !self.shared.runtime.is_here() {
             return;

@@ -127,7 +127,7 @@ enum Bring {
 }
 
 /// What a thread does after it has waited.
-enum Woken {
+enum IdleEnd {
     Place(usize),
     Jobs,
     /// It ends.
@@ -296,15 +296,15 @@ impl BlockingPool {
             let woken;
             (state, woken) = self.wait(state, &own);
             match woken {
-                Woken::Late => break,
-                Woken::Jobs => comes = true,
-                Woken::Place(_)
+                IdleEnd::Late => break,
+                IdleEnd::Jobs => comes = true,
+                IdleEnd::Place(_)
                     if state.over && mutant("a_place_is_lost_when_the_pool_is_over") =>
                 {
                     break;
                 }
                 // (PLACE-2) Before any job, and also when the pool is closed.
-                Woken::Place(index) => {
+                IdleEnd::Place(index) => {
                     drop(state);
                     if !turns.hold_place(index) {
                         return;
@@ -325,7 +325,7 @@ impl BlockingPool {
         &'a self,
         mut state: MutexGuard<'a, Jobs>,
         own: &Arc<Idle>,
-    ) -> (MutexGuard<'a, Jobs>, Woken) {
+    ) -> (MutexGuard<'a, Jobs>, IdleEnd) {
         if state.jobs.capacity() > JOBS_KEPT {
             state.jobs = VecDeque::new();
         }
@@ -339,10 +339,10 @@ impl BlockingPool {
             let at = state.idle.iter().position(|idle| Arc::ptr_eq(idle, own));
             if let Some(at) = at {
                 state.idle.remove(at);
-                return (state, Woken::Late);
+                return (state, IdleEnd::Late);
             }
             if mutant("a_thread_that_was_woken_late_ends") {
-                return (state, Woken::Late);
+                return (state, IdleEnd::Late);
             }
             drop(state);
         }
@@ -351,7 +351,7 @@ impl BlockingPool {
             was_woken = own.parker.park(None);
         }
         let woken = own.place.with(Option::take);
-        let woken = woken.map_or(Woken::Jobs, Woken::Place);
+        let woken = woken.map_or(IdleEnd::Jobs, IdleEnd::Place);
         (self.state.lock(), woken)
     }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::blocking_pool::BlockingLimits;
 use super::context;
 use super::driver::Driver;
-use super::engine::Engine;
+use super::engine::RuntimeEngine;
 use super::handle::Runtime;
 use super::inner::Inner;
 use super::observer::Observer;
-use super::options::{OnFault, OnWarning, Options, print_fault};
+use super::options::{OnFault, OnWarning, RuntimeOptions, print_fault};
 use super::thread_set::{Around, Starting};
 use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
@@ -398,14 +398,14 @@ impl Builder {
         let scheduler = Scheduler::new(policy, workers, priorities);
         let mut scheduler = scheduler.map_err(|reason| impossible("policy", reason))?;
         let engine = scheduler.take_engine().map(|engine| {
-            let engine = engine.downcast::<Box<dyn Engine>>();
+            let engine = engine.downcast::<Box<dyn RuntimeEngine>>();
             *engine.expect("the engine of a policy is one of the runtime")
         });
         if self.driver.is_some() && engine.is_some() {
             let reason = "was set, but a simulated runtime has no workers".into();
             return Err(impossible("driver", reason));
         }
-        let options = Options {
+        let options = RuntimeOptions {
             // A simulation has no workers, so any number would do.
             workers: if engine.is_some() { 1 } else { workers },
             batch,

@@ -4,7 +4,7 @@
 //! one, and leaving restores it, so runtimes may be nested and interleaved on one thread.
 //!
 //! # Invariants
-//! - THREAD-CONTEXT-1: the pointer is null, or points to the context of the innermost [`Entered`]
+//! - THREAD-CONTEXT-1: the pointer is null, or points to the context of the innermost [`EnteredContext`]
 //!   of this thread. That context is alive, and so is the `outer` of each context while it is
 //!   entered. Contexts are entered and left in stack order.
 #![expect(
@@ -18,14 +18,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::engine::{Done, Engine};
+use super::engine::{DueEffects, RuntimeEngine};
 use super::host::HostContext;
 use super::inner::Inner;
 use crate::instant;
 use crate::scheduler::{self, WorkerLocal};
 use crate::sync::{InChildren, mutant};
 use crate::task::{self, TaskKey};
-use crate::timers::{Clock, Kind};
+use crate::timers::{DeadlineKind, TimerClock};
 
 /// The runtime and the role of a thread while it drives something.
 pub(crate) struct ThreadContext<'a> {
@@ -35,7 +35,7 @@ pub(crate) struct ThreadContext<'a> {
     /// The task that is being polled.
     pub(crate) running: Cell<Option<TaskKey>>,
     /// While it waits: what ends the wait, and the timers that only this thread fires.
-    waits: Option<(&'a Waker, &'a Arc<dyn Clock>)>,
+    waits: Option<(&'a Waker, &'a Arc<dyn TimerClock>)>,
     /// The context that this one was entered from, or null.
     outer: Cell<*const ThreadContext<'static>>,
 }
@@ -68,13 +68,13 @@ impl<'a> ThreadContext<'a> {
     }
 
     /// Makes this the context of the thread until the guard is dropped.
-    pub(crate) fn enter(&self) -> Entered<'_> {
+    pub(crate) fn enter(&self) -> EnteredContext<'_> {
         let this = std::ptr::from_ref(self).cast();
         let outer = CONTEXT
             .try_with(|context| context.replace(this))
             .unwrap_or(std::ptr::null());
         self.outer.set(outer);
-        Entered {
+        EnteredContext {
             outer,
             _place: PhantomData,
         }
@@ -89,7 +89,11 @@ impl<'a> ThreadContext<'a> {
     }
 
     /// Adds the timers that only this thread fires, in a wait that `waker` ends.
-    pub(crate) fn with_timers(self, waker: &'a Waker, clock: Option<&'a Arc<dyn Clock>>) -> Self {
+    pub(crate) fn with_timers(
+        self,
+        waker: &'a Waker,
+        clock: Option<&'a Arc<dyn TimerClock>>,
+    ) -> Self {
         ThreadContext {
             waits: clock.map(|clock| (waker, clock)),
             ..self
@@ -97,7 +101,7 @@ impl<'a> ThreadContext<'a> {
     }
 
     /// Returns the timers that only this thread fires, if `waker` wakes what it runs or waits for.
-    fn own_clock(&self, waker: &Waker) -> Option<Arc<dyn Clock>> {
+    fn own_clock(&self, waker: &Waker) -> Option<Arc<dyn TimerClock>> {
         match (self.role.get(), self.waits) {
             (Role::Pinned(local), _) => task::is_own_waker(waker).then(|| local.clock()),
             (_, Some((own, clock))) => own.will_wake(waker).then(|| clock.clone()),
@@ -137,12 +141,12 @@ crate::sync::thread_local! {
 }
 
 /// The guard of an entered context; dropping it leaves the context.
-pub(crate) struct Entered<'a> {
+pub(crate) struct EnteredContext<'a> {
     outer: *const ThreadContext<'static>,
     _place: PhantomData<&'a ()>,
 }
 
-impl Drop for Entered<'_> {
+impl Drop for EnteredContext<'_> {
     fn drop(&mut self) {
         let _ = CONTEXT.try_with(|context| context.set(self.outer));
     }
@@ -234,7 +238,7 @@ pub(crate) fn with_runtime<R>(look: impl FnOnce(Option<&Arc<Inner>>) -> R) -> R 
 }
 
 /// Calls `f` with the simulation that this thread drives, if it drives one.
-pub(crate) fn simulated<R>(f: impl FnOnce(&dyn Engine, &Inner) -> R) -> Option<R> {
+pub(crate) fn simulated<R>(f: impl FnOnce(&dyn RuntimeEngine, &Inner) -> R) -> Option<R> {
     with(|context| {
         let runtime = context?.runtime;
         runtime.is_simulated().then(|| f(runtime.engine(), runtime))
@@ -253,7 +257,7 @@ pub(crate) fn settle() {
 #[cold]
 #[inline(never)]
 fn settle_own() {
-    let _ = simulated(|engine, runtime| engine.settle(runtime, Done::Own));
+    let _ = simulated(|engine, runtime| engine.settle(runtime, DueEffects::Own));
 }
 
 /// Returns whether this thread's turn has pending effects. Only a simulation has such effects.
@@ -310,16 +314,16 @@ pub(crate) fn has_no_room() -> Option<&'static str> {
 /// A thread with timers of its own fires the deadlines that wake what it runs or waits for. It may
 /// block before it fires any other, so another thread does. The timeouts of asks are in the timers
 /// of the runtime.
-pub(crate) fn clock(kind: Kind, waker: &Waker) -> Option<Arc<dyn Clock>> {
+pub(crate) fn clock(kind: DeadlineKind, waker: &Waker) -> Option<Arc<dyn TimerClock>> {
     with(|context| {
         let context = context?;
         let is_hidden = context.runtime.is_hidden();
-        let own = if kind == Kind::Event || is_hidden {
+        let own = if kind == DeadlineKind::Event || is_hidden {
             context.own_clock(waker)
         } else {
             None
         };
         // A stage without a runtime: only the thread of the process can fire other deadlines.
-        own.or_else(|| (!is_hidden).then(|| context.runtime.clone() as Arc<dyn Clock>))
+        own.or_else(|| (!is_hidden).then(|| context.runtime.clone() as Arc<dyn TimerClock>))
     })
 }

@@ -11,8 +11,8 @@ mod walk;
 pub(crate) use asks::end;
 #[cfg(not(all(test, greenroom_loom)))]
 pub(super) use asks::end;
-pub(crate) use asks::{Asks, Listing};
-pub(super) use asks::{Listed, deadlocked};
+pub(crate) use asks::{AskList, Listing};
+pub(super) use asks::{ListedAsk, deadlocked};
 pub(crate) use waits::{ActorWaits, WaitListing, detect_waits, detects_waits};
 pub(super) use waits::{ListedWait, WaitCycle, cycles};
 pub(crate) use walk::name_all;

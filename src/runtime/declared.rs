@@ -1,6 +1,6 @@
 //! The declarations of quiescence of a runtime, and the tasks that wait for one.
 
-use super::deadlock::{Listed, ListedWait, WaitCycle};
+use super::deadlock::{ListedAsk, ListedWait, WaitCycle};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::waiters::Waiters;
@@ -9,7 +9,7 @@ pub(crate) struct DeclaredEnds {
     /// Set by a worker that has gone to sleep and declared quiescence; it notifies when it is awake
     /// again.
     pub(crate) is_declared: AtomicBool,
-    pub(crate) last: Mutex<Option<End>>,
+    pub(crate) last: Mutex<Option<Quiescence>>,
     pub(crate) waiters: Waiters,
 }
 
@@ -34,10 +34,10 @@ impl DeclaredEnds {
 }
 
 /// A moment of quiescence: the number of the last waiter by then, and what waited forever.
-pub(crate) struct End {
+pub(crate) struct Quiescence {
     pub(crate) askers: u64,
     /// The asks that end.
-    pub(crate) deadlocked: Vec<Listed>,
+    pub(crate) deadlocked: Vec<ListedAsk>,
     /// The other waits of actors.
     pub(crate) waits: Vec<ListedWait>,
     /// Cycles of these waits, if no ask ends.

@@ -42,7 +42,7 @@ pub(crate) trait WaitSource: Send + Sync {
 }
 
 /// Runs the tasks, actors and jobs of a runtime.
-pub(crate) trait Engine: Any + Send + Sync {
+pub(crate) trait RuntimeEngine: Any + Send + Sync {
     // -- scheduling -----------------------------------------------------------------------------
 
     /// Takes a runnable, or returns it to be run by a thread. `again`: it was woken during its own
@@ -189,7 +189,7 @@ pub(crate) trait Engine: Any + Send + Sync {
     }
 
     /// Applies the deferred effects in `done` before this thread observes them.
-    fn settle(&self, runtime: &Inner, done: Done<'_>) {
+    fn settle(&self, runtime: &Inner, done: DueEffects<'_>) {
         let _ = (runtime, done);
     }
 }
@@ -209,7 +209,7 @@ pub(crate) enum Deferred {
 
 /// The deferred effects that are to be applied.
 #[derive(Clone, Copy)]
-pub(crate) enum Done<'a> {
+pub(crate) enum DueEffects<'a> {
     /// Those of the running turn.
     Own,
     /// Those of the running turn, unless it is a turn of this actor.
@@ -227,4 +227,4 @@ pub(crate) enum Done<'a> {
 /// The engine of a runtime with threads, which needs only the default methods.
 pub(super) struct Threads;
 
-impl Engine for Threads {}
+impl RuntimeEngine for Threads {}

@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::context;
-use super::engine::{Done, RunsOn};
+use super::engine::{DueEffects, RunsOn};
 use super::inner::Inner;
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::scheduler::{
-    self, Employer, Entry, Owner, PolicyImpl, Scheduler, ShutdownStep, WorkerLocal, runnable,
+    self, Employer, PolicyImpl, QueueEntry, Scheduler, SchedulerOwner, ShutdownStep, WorkerLocal,
+    runnable,
 };
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Process, mutant};
 use crate::task::{
     self, ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
-use crate::timers::{Clock, Timers};
+use crate::timers::{TimerClock, Timers};
 use crate::tracer::Tracer;
 
 impl Executor for Arc<Inner> {
@@ -81,7 +82,7 @@ impl Executor for Arc<Inner> {
     fn looked_at(&self, task: TaskKey, has_ended: bool) {
         let task = TaskInfo::of_task(task.number());
         if has_ended {
-            self.engine().settle(self, Done::ByTask(&task));
+            self.engine().settle(self, DueEffects::ByTask(&task));
         } else {
             self.engine().awaits_end(&task);
         }
@@ -155,7 +156,7 @@ impl Inner {
     }
 
     /// Takes an entry that no worker of this runtime pushes.
-    fn push(&self, entry: Entry) {
+    fn push(&self, entry: QueueEntry) {
         // Each push is followed by a fence, which pairs with the one in `settle`: either the
         // shutdown sees the push, or this thread sees `settle`.
         if !self.shutdown.has_begun() || self.is_simulated() {
@@ -180,7 +181,7 @@ impl Inner {
     /// Does the same where a policy may have given the task to another runtime, whose worker runs
     /// it (EXECUTOR-1).
     #[inline(never)]
-    fn push_kept(self: &Arc<Self>, entry: Entry) {
+    fn push_kept(self: &Arc<Self>, entry: QueueEntry) {
         self.clone().push(entry);
     }
 
@@ -197,7 +198,7 @@ impl Inner {
     }
 }
 
-impl Clock for Inner {
+impl TimerClock for Inner {
     fn timers(&self) -> &Timers {
         &self.timers
     }
@@ -222,7 +223,7 @@ impl Clock for Inner {
     }
 }
 
-impl Owner for Inner {
+impl SchedulerOwner for Inner {
     fn must_see_to(&self, worker: usize) -> bool {
         #[cfg(test)]
         super::tests::look();

@@ -12,7 +12,7 @@ use super::inner::Inner;
 use super::live_cells::LiveCells;
 use crate::sync::Mutex;
 use crate::task::{Look, Runnable, TaskInfo, TaskKey};
-use crate::timers::Clock;
+use crate::timers::TimerClock;
 
 /// How far the thread of a host has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ pub(crate) trait HostContext: Any {
     fn runtime(&self) -> &Arc<Inner>;
 
     /// Returns the timers of the host's tasks.
-    fn clock(&self) -> Arc<dyn Clock>;
+    fn clock(&self) -> Arc<dyn TimerClock>;
 
     /// Returns whether exactly one actor lives here and nothing else, so that it may block its
     /// thread.
@@ -90,17 +90,17 @@ pub(crate) trait HostContext: Any {
 }
 
 /// All hosts of a runtime.
-pub(crate) struct HostThreads(Mutex<All>);
+pub(crate) struct HostThreads(Mutex<HostList>);
 
 #[derive(Default)]
-struct All {
+struct HostList {
     hosts: Vec<Arc<dyn HostThread>>,
     closed: bool,
 }
 
 impl HostThreads {
     pub(super) fn new() -> Self {
-        HostThreads(Mutex::new(All::default()))
+        HostThreads(Mutex::new(HostList::default()))
     }
 
     /// Adds a host if `start` starts it. Returns `None` if the runtime is shutting down.

@@ -8,14 +8,14 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use super::blocking_pool::BlockingPool;
-use super::deadlock::{ActorWaits, Asks, detect_waits};
+use super::deadlock::{ActorWaits, AskList, detect_waits};
 use super::declared::DeclaredEnds;
-use super::engine::{Engine, Threads};
+use super::engine::{RuntimeEngine, Threads};
 use super::host::HostThreads;
 use super::live_cells::LiveCells;
 use super::long_turns::LongTurns;
 use super::observer::Busy;
-use super::options::Options;
+use super::options::RuntimeOptions;
 use super::places::Places;
 use super::shutdown_state::ShutdownState;
 use super::thread_set::Starting;
@@ -32,10 +32,10 @@ use crate::timers::Timers;
 /// and every end of a task changes that count, and all workers read the fields.
 #[repr(align(128))]
 pub struct Inner {
-    pub(crate) options: Options,
+    pub(crate) options: RuntimeOptions,
     pub(crate) scheduler: Scheduler,
     /// Runs everything: the threads, or a simulation.
-    engine: Box<dyn Engine>,
+    engine: Box<dyn RuntimeEngine>,
     pub(crate) declared: DeclaredEnds,
     pub(crate) timers: Timers,
     /// The actors and tasks on the workers.
@@ -53,7 +53,7 @@ pub struct Inner {
     pub(crate) hosts: HostThreads,
     pub(crate) shutdown: ShutdownState,
     /// Empty unless deadlocks are detected.
-    pub(crate) asks: Asks,
+    pub(crate) asks: AskList,
     /// Empty unless deadlocks are detected.
     pub(crate) waits: ActorWaits,
     /// The number of counting clones of [`Runtime`](super::Runtime).
@@ -69,9 +69,9 @@ impl RefUnwindSafe for Inner {}
 impl Inner {
     /// Creates a runtime whose workers are not started yet.
     pub(super) fn new(
-        options: Options,
+        options: RuntimeOptions,
         scheduler: Scheduler,
-        engine: Option<Box<dyn Engine>>,
+        engine: Option<Box<dyn RuntimeEngine>>,
     ) -> Self {
         let workers = options.workers;
         let warnings = WarningReceiver {
@@ -98,7 +98,7 @@ impl Inner {
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),
             options,
-            asks: Asks::new(&scheduler.activity),
+            asks: AskList::new(&scheduler.activity),
             waits: ActorWaits::new(&scheduler.activity),
             scheduler,
             engine: engine.unwrap_or_else(|| Box::new(Threads)),
@@ -147,7 +147,7 @@ impl Inner {
     }
 
     /// Returns what runs everything: the threads, or a simulation.
-    pub(crate) fn engine(&self) -> &dyn Engine {
+    pub(crate) fn engine(&self) -> &dyn RuntimeEngine {
         &*self.engine
     }
 
@@ -176,7 +176,7 @@ impl Inner {
         self.threads.start(name, self.options.around.clone(), body)
     }
 
-    pub(crate) fn options(&self) -> &Options {
+    pub(crate) fn options(&self) -> &RuntimeOptions {
         &self.options
     }
 

@@ -30,7 +30,7 @@ use crate::task::{Header, LiveIndex, Look, TaskInfo, TaskKey};
 use crate::waker::KeptWaker;
 
 pub(crate) struct LiveCells {
-    shards: Box<[CachePadded<Mutex<Shard>>]>,
+    shards: Box<[CachePadded<Mutex<CellShard>>]>,
     /// Deals shards to threads that are not workers.
     next: AtomicUsize,
     /// The largest number of cells of a shard, and of wakers: as many as there are indices.
@@ -38,7 +38,7 @@ pub(crate) struct LiveCells {
 }
 
 #[derive(Default)]
-struct Shard {
+struct CellShard {
     closed: bool,
     cells: CellTable,
     wakers: Slab<KeptWaker>,
@@ -46,13 +46,13 @@ struct Shard {
 
 // SAFETY: (LIVE-1) the cells behind the pointers may be used on any thread, or are only asked to
 // stop.
-unsafe impl Send for Shard {}
+unsafe impl Send for CellShard {}
 
 impl LiveCells {
     pub(crate) fn new(shards: usize) -> Self {
         LiveCells {
             shards: (0..shards)
-                .map(|_| CachePadded(Mutex::new(Shard::default())))
+                .map(|_| CachePadded(Mutex::new(CellShard::default())))
                 .collect(),
             next: AtomicUsize::new(0),
             most: LiveIndex::COUNT / shards,
@@ -64,8 +64,8 @@ impl LiveCells {
     fn deal(
         &self,
         worker: Option<usize>,
-        len: impl Fn(&Shard) -> usize,
-    ) -> (usize, MutexGuard<'_, Shard>) {
+        len: impl Fn(&CellShard) -> usize,
+    ) -> (usize, MutexGuard<'_, CellShard>) {
         let shards = self.shards.len();
         // Relaxed: the counter only spreads the threads.
         let first = worker.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed)) % shards;
@@ -174,7 +174,7 @@ impl LiveCells {
 
     /// Returns how many tasks and actors are here besides these.
     pub(crate) fn others(&self, keys: &[TaskKey]) -> usize {
-        let others = |shard: &CachePadded<Mutex<Shard>>| {
+        let others = |shard: &CachePadded<Mutex<CellShard>>| {
             let shard = shard.lock();
             let tasks = shard
                 .wakers
@@ -239,7 +239,7 @@ impl LiveCells {
     }
 
     pub(crate) fn tasks(&self) -> usize {
-        let count = |shard: &CachePadded<Mutex<Shard>>| shard.lock().wakers.len();
+        let count = |shard: &CachePadded<Mutex<CellShard>>| shard.lock().wakers.len();
         self.shards.iter().map(count).sum()
     }
 
@@ -265,7 +265,7 @@ impl LiveCells {
     }
 }
 
-impl Shard {
+impl CellShard {
     /// Returns all cells, each with a reference, so that they can be used without the lock.
     fn hold_cells(&self) -> Vec<NonNull<Header>> {
         let hold = |cell: &NonNull<Header>| {

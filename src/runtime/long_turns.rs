@@ -20,7 +20,7 @@ use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{CachePadded, Mutex, mutant};
 use crate::task::TaskInfo;
-use crate::timers::{Armed, Kind, TimerThread};
+use crate::timers::{Armed, DeadlineKind, TimerThread};
 use crate::waker::KeptWaker;
 
 /// The shortest time between two looks.
@@ -28,7 +28,7 @@ const LOOK_MIN: Duration = Duration::from_millis(1);
 
 pub(super) struct LongTurns {
     limit: Duration,
-    posts: Posts<TimedTurn>,
+    posts: WorkerPosts<TimedTurn>,
     places: Arc<Places>,
     receiver: WarningReceiver,
     /// The deadline of the next look.
@@ -67,7 +67,7 @@ impl LongTurns {
     ) -> Arc<Self> {
         Arc::new_cyclic(|this: &Weak<LongTurns>| LongTurns {
             limit,
-            posts: Posts::new(workers),
+            posts: WorkerPosts::new(workers),
             places: places.clone(),
             receiver,
             armed: Mutex::new(None),
@@ -121,7 +121,7 @@ impl LongTurns {
         // The deadline may pass at once. The look then arms the next one, which waits for the lock:
         // otherwise this one would replace it, and nothing would look any more.
         let mut armed = self.armed.lock();
-        let next = Armed::new(clock, at, Kind::Event, self.look.as_waker());
+        let next = Armed::new(clock, at, DeadlineKind::Event, self.look.as_waker());
         let before = std::mem::replace(&mut *armed, next);
         drop(armed);
         drop(before);
@@ -176,14 +176,14 @@ impl Wake for LookAgain {
     }
 }
 
-pub(super) struct Posts<T> {
+pub(super) struct WorkerPosts<T> {
     posts: Box<[CachePadded<Mutex<Option<T>>>]>,
     is_armed: AtomicBool,
 }
 
-impl<T: Clone> Posts<T> {
+impl<T: Clone> WorkerPosts<T> {
     pub(super) fn new(workers: usize) -> Self {
-        Posts {
+        WorkerPosts {
             posts: (0..workers)
                 .map(|_| CachePadded(Mutex::new(None)))
                 .collect(),

@@ -30,7 +30,7 @@ use ::loom::thread::{JoinHandle, spawn, yield_now};
 use super::blocking_pool::BlockingLimits;
 use super::driver::Driver;
 use super::inner::Inner;
-use super::options::Options;
+use super::options::RuntimeOptions;
 use super::worker_thread::work;
 use crate::scheduler::policy::{Setup, Stealing};
 use crate::scheduler::queues::Queues;
@@ -66,7 +66,7 @@ fn runtime_driven(
     policy: Box<dyn Choice>,
     driver: Option<Arc<dyn Driver>>,
 ) -> Arc<Inner> {
-    let options = Options {
+    let options = RuntimeOptions {
         workers,
         batch: 1,
         is_batch_chosen: true,

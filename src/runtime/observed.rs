@@ -9,7 +9,7 @@ use super::places::SpawnPlace;
 use crate::contain::contain;
 use crate::error::Fault;
 use crate::instant::Instant;
-use crate::scheduler::{Owner, WorkerLocal};
+use crate::scheduler::{SchedulerOwner, WorkerLocal};
 use crate::task::{Runnable, TaskInfo, TaskKey, run};
 use crate::tracer::{self, EventKind, NoteKind, Subject, Tracer, short};
 
@@ -55,7 +55,7 @@ impl Inner {
             contain(|| observer.after_run(&task, took));
         }
         if let Some((turns, turn)) = timed
-            && !Owner::is_displaced(self)
+            && !SchedulerOwner::is_displaced(self)
         {
             turns.end(worker, &turn);
         }

@@ -17,7 +17,7 @@ pub(super) type OnFault = Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>;
 pub(super) type OnWarning = Arc<dyn Fn(&Warning) + Send + Sync>;
 
 /// The options that a runtime was built with.
-pub(crate) struct Options {
+pub(crate) struct RuntimeOptions {
     pub(crate) workers: usize,
     pub(crate) batch: u32,
     /// The batch was set by the user, so it is exact.

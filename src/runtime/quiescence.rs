@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::deadlock;
-use super::declared::End;
+use super::declared::Quiescence;
 use super::handle::Runtime;
 use super::inner::Inner;
 use super::warning::Warning;
@@ -74,7 +74,7 @@ impl Inner {
 
     /// Ends the asks that can never be answered, whose askers then continue. If there are none,
     /// warns of other waits that never end, and wakes the tasks that wait for quiescence.
-    fn tell(&self, end: &End) {
+    fn tell(&self, end: &Quiescence) {
         if !end.deadlocked.is_empty() {
             deadlock::end(&end.deadlocked, &end.waits);
             return;
@@ -92,7 +92,7 @@ impl Inner {
 
     /// Returns the end to declare if nothing is in flight, nothing can create work, and a task
     /// waits for quiescence, for a reply, or for another task in a cycle.
-    fn find_end(&self) -> Option<End> {
+    fn find_end(&self) -> Option<Quiescence> {
         let activity = &self.scheduler.activity;
         // Acquire: sees everything that threads no longer counted have put into queues
         // (ACTIVITY-1).
@@ -127,7 +127,7 @@ impl Inner {
         if deadlocked.is_empty() && cycles.is_empty() && askers <= activity.told() {
             return None;
         }
-        let end = End {
+        let end = Quiescence {
             askers,
             deadlocked,
             waits,

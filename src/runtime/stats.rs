@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use super::engine::Done;
+use super::engine::DueEffects;
 use super::handle::Runtime;
 use super::inner::Inner;
 use super::live_cells::ActorStatus;
@@ -189,7 +189,7 @@ impl Inner {
 
     /// Describes each live actor, after everything that was done before this call.
     fn describe_actors(&self, mut each: impl FnMut(ActorStatus)) {
-        self.engine().settle(self, Done::All);
+        self.engine().settle(self, DueEffects::All);
         let mut describe = |task: TaskInfo, look: Look| {
             let busy = || self.busy.of(task.id()).unwrap_or_default();
             each(ActorStatus {

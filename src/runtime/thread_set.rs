@@ -45,17 +45,17 @@ crate::sync::thread_local! {
     static OWN_SET: Cell<*const ThreadSet> = const { Cell::new(std::ptr::null()) };
 }
 crate::sync::thread_local! {
-    static MEMBER: RefCell<Option<Member>> = const { RefCell::new(None) };
+    static MEMBER: RefCell<Option<SetMember>> = const { RefCell::new(None) };
 }
 
 /// (THREADS-1) The thread-local that a thread of a set creates first and drops last.
-struct Member {
+struct SetMember {
     set: Arc<ThreadSet>,
     thread: ThreadId,
     process: Process,
 }
 
-impl Drop for Member {
+impl Drop for SetMember {
     fn drop(&mut self) {
         // A copy of the thread in a forked child does not belong to the set.
         if !self.process.is_current() {
@@ -129,7 +129,7 @@ impl ThreadSet {
 
     /// Adds the calling thread, which has just started, to this set.
     pub(crate) fn enter(self: &Arc<Self>) {
-        let member = Member {
+        let member = SetMember {
             set: self.clone(),
             thread: thread::current().id(),
             process: Process::current(),

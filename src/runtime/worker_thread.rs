@@ -19,7 +19,7 @@ use super::warning::Continues;
 use crate::contain::{Panic, attempt, contain};
 use crate::instant::{Instant, SystemInstant};
 use crate::park::Parker;
-use crate::scheduler::{Driven, Employer, Worker, WorkerEnd, WorkerLocal};
+use crate::scheduler::{DriverWait, Employer, WorkerEnd, WorkerLocal, WorkerLoop};
 use crate::sync::MODEL;
 
 /// Runs the thread of a worker.
@@ -58,9 +58,9 @@ fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> WorkerEnd {
     let _entered = context.enter();
     // The worker of the loop is in registers, so it is made within.
     let left = until_over(&context, local, || {
-        Worker::new(&**inner, local, &context).run_until_over()
+        WorkerLoop::new(&**inner, local, &context).run_until_over()
     });
-    leave(inner, &Worker::new(&**inner, local, &context), left)
+    leave(inner, &WorkerLoop::new(&**inner, local, &context), left)
 }
 
 // Not inlined into `hold`: a worker that is lent to a driver is in memory, and not in registers.
@@ -69,10 +69,10 @@ fn hold_driven(
     inner: &Arc<Inner>,
     local: &WorkerLocal<'_>,
     driver: &dyn Driver,
-    driven: &Driven,
+    driven: &DriverWait,
 ) -> WorkerEnd {
     let context = ThreadContext::new(inner, Role::Worker(local));
-    let mut worker = Worker::new(&**inner, local, &context);
+    let mut worker = WorkerLoop::new(&**inner, local, &context);
     let left = until_over(&context, local, || {
         drive(driver, &mut worker, &context, driven)
     });
@@ -154,7 +154,7 @@ pub(super) const IN_A_TEST: &str = "bomb in a loop";
 #[inline(always)]
 fn leave(
     inner: &Arc<Inner>,
-    worker: &Worker<'_, Inner, ThreadContext<'_>>,
+    worker: &WorkerLoop<'_, Inner, ThreadContext<'_>>,
     left: WorkerEnd,
 ) -> WorkerEnd {
     inner.process().end_copy();
@@ -200,9 +200,9 @@ fn go_without(inner: &Inner, index: usize) {
 #[inline(never)]
 pub(super) fn drive<'c>(
     driver: &dyn Driver,
-    worker: &mut Worker<'_, Inner, ThreadContext<'c>>,
+    worker: &mut WorkerLoop<'_, Inner, ThreadContext<'c>>,
     context: &ThreadContext<'c>,
-    driven: &Driven,
+    driven: &DriverWait,
 ) -> WorkerEnd {
     let reacting = ThreadContext::new(context.runtime, Role::Reacting);
     let _entered = reacting.enter();
@@ -236,9 +236,9 @@ pub(super) fn drive<'c>(
 struct DrivenWorker<'d, 'w, 'c> {
     /// `None`: the driver has returned or panicked.
     driver: Option<&'d dyn Driver>,
-    worker: &'d mut Worker<'w, Inner, ThreadContext<'c>>,
+    worker: &'d mut WorkerLoop<'w, Inner, ThreadContext<'c>>,
     context: &'d ThreadContext<'c>,
-    driven: &'d Driven,
+    driven: &'d DriverWait,
     /// When the worker continues without being woken.
     until: Option<Instant>,
     /// The future that wakes it then.

@@ -84,17 +84,21 @@ use crate::waker::KeptWaker;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Duties<'a> {
-    owner: &'a dyn Owner,
+    owner: &'a dyn SchedulerOwner,
     counters: &'a [Counters],
     worker: usize,
     /// The thread collects the remaining runnables of a worker, and does not wait.
     last: bool,
     /// Where the worker waits, if a driver polls it: in the driver and not in the policy.
-    driven: Option<&'a Driven>,
+    driven: Option<&'a DriverWait>,
 }
 
 impl<'a> Duties<'a> {
-    pub(super) fn new(owner: &'a dyn Owner, counters: &'a [Counters], worker: usize) -> Self {
+    pub(super) fn new(
+        owner: &'a dyn SchedulerOwner,
+        counters: &'a [Counters],
+        worker: usize,
+    ) -> Self {
         Duties {
             owner,
             counters,
@@ -105,12 +109,12 @@ impl<'a> Duties<'a> {
     }
 
     /// Returns the duties of a worker that waits in a driver.
-    pub(super) fn driven(self, driven: Option<&'a Driven>) -> Self {
+    pub(super) fn driven(self, driven: Option<&'a DriverWait>) -> Self {
         Duties { driven, ..self }
     }
 
     /// Returns where the worker waits, if a driver polls it.
-    pub(super) fn driver(&self) -> Option<&'a Driven> {
+    pub(super) fn driver(&self) -> Option<&'a DriverWait> {
         self.driven
     }
 
@@ -191,7 +195,7 @@ impl std::fmt::Debug for Duties<'_> {
 /// The owner of a scheduler, as its policies see it.
 ///
 /// The loop of a worker needs more: see [`Employer`](super::worker::Employer).
-pub(crate) trait Owner: Send + Sync {
+pub(crate) trait SchedulerOwner: Send + Sync {
     /// Returns whether this worker has something to do besides running tasks.
     fn must_see_to(&self, worker: usize) -> bool;
 
@@ -213,7 +217,7 @@ pub(crate) trait Owner: Send + Sync {
 }
 
 /// The waker of a driven worker, and how long it may wait.
-pub(crate) struct Driven {
+pub(crate) struct DriverWait {
     waker: Cell<KeptWaker>,
     /// The time that the worker was to wait has passed.
     is_over: Cell<bool>,
@@ -224,9 +228,9 @@ pub(crate) struct Driven {
 /// How long a worker may wait at most. `None` means until it is woken.
 type Wait = Option<Duration>;
 
-impl Driven {
+impl DriverWait {
     pub(crate) fn new() -> Self {
-        Driven {
+        DriverWait {
             waker: Cell::new(KeptWaker::noop()),
             is_over: Cell::new(false),
             waits: Cell::new(None),

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use super::ring::Entry;
+use super::ring::QueueEntry;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,7 +25,7 @@ struct InjectorQueue {
 }
 
 /// A wrapper that makes the pointer `Send`: an entry is a runnable, which is `Send`.
-struct Raw(Entry);
+struct Raw(QueueEntry);
 
 #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
 // SAFETY: a `Runnable` is `Send`.
@@ -45,14 +45,14 @@ impl Injector {
         }
     }
 
-    pub(crate) fn push(&self, entries: impl IntoIterator<Item = Entry>) {
+    pub(crate) fn push(&self, entries: impl IntoIterator<Item = QueueEntry>) {
         let mut queue = self.queue.lock();
         queue.entries.extend(entries.into_iter().map(Raw));
         // Release pairs with the Acquire in `len`.
         self.len.store(queue.entries.len(), Ordering::Release);
     }
 
-    pub(crate) fn pop(&self) -> Option<Entry> {
+    pub(crate) fn pop(&self) -> Option<QueueEntry> {
         if self.len() == 0 {
             return None;
         }
@@ -64,7 +64,7 @@ impl Injector {
     }
 
     /// Takes the oldest entry, to be run, and passes up to `more` others to `keep`.
-    pub(crate) fn pop_some(&self, more: usize, keep: impl FnMut(Entry)) -> Option<Entry> {
+    pub(crate) fn pop_some(&self, more: usize, keep: impl FnMut(QueueEntry)) -> Option<QueueEntry> {
         if self.len() == 0 {
             return None;
         }
@@ -86,7 +86,7 @@ impl Injector {
     }
 
     /// Adds `queued`, and counts all entries as queued before the shutdown.
-    pub(crate) fn mark_before(&self, queued: impl IntoIterator<Item = Entry>) {
+    pub(crate) fn mark_before(&self, queued: impl IntoIterator<Item = QueueEntry>) {
         let mut queue = self.queue.lock();
         queue.entries.extend(queued.into_iter().map(Raw));
         queue.before = queue.entries.len();

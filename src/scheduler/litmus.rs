@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use super::slot::Slot;
+use super::slot::LifoSlot;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, yield_now};
 
@@ -137,13 +137,13 @@ pub(super) fn race(race: impl Race) {
 
 /// A slot whose owner and another thread take the same entry.
 struct Taken {
-    slot: Slot,
+    slot: LifoSlot,
     /// The entry that each of them took.
     taken: [CachePadded<AtomicPtr<()>>; 2],
 }
 
 impl Taken {
-    fn note(&self, by: usize, entry: Option<super::ring::Entry>) {
+    fn note(&self, by: usize, entry: Option<super::ring::QueueEntry>) {
         let entry = entry.map_or(std::ptr::null_mut(), |entry| entry.as_ptr());
         // Relaxed, as are all of these: the end of the round is published with Release.
         self.taken[by].store(entry, Ordering::Relaxed);
@@ -176,7 +176,7 @@ impl Race for Taken {
 #[test]
 fn litmus_slot_entry_is_taken_once() {
     race(Taken {
-        slot: Slot::new(),
+        slot: LifoSlot::new(),
         taken: [(); 2].map(|()| CachePadded(AtomicPtr::new(std::ptr::null_mut()))),
     });
 }

@@ -1,12 +1,12 @@
 //! A worker thread's own part of the scheduler.
 
-use super::duties::Driven;
+use super::duties::DriverWait;
 use super::duties::Duties;
-use super::duties::Owner;
-use super::policy::{Policy, Seen, Stealing, StealingWorker};
+use super::duties::SchedulerOwner;
+use super::policy::{Policy, PolicyView, Stealing, StealingWorker};
 use super::policy_impl::{ErasedWorker, OtherPolicy, PolicyImpl};
 use super::queues::runnable;
-use super::ring::Entry;
+use super::ring::QueueEntry;
 use super::shared::Scheduler;
 use crate::contain::contain;
 use crate::sync::mutant;
@@ -15,11 +15,11 @@ use crate::task::Runnable;
 /// A worker's side of the policy. It never leaves the worker's thread.
 pub(crate) struct WorkerLocal<'a> {
     scheduler: &'a Scheduler,
-    owner: &'a dyn Owner,
+    owner: &'a dyn SchedulerOwner,
     index: usize,
     side: Side<'a>,
     /// Where the worker waits, if it has a driver.
-    driven: Option<Driven>,
+    driven: Option<DriverWait>,
 }
 
 /// The policy's data of this worker. Two variants, so that the hot path needs one comparison.
@@ -30,7 +30,11 @@ enum Side<'a> {
 }
 
 impl<'a> WorkerLocal<'a> {
-    pub(crate) fn new(scheduler: &'a Scheduler, owner: &'a dyn Owner, index: usize) -> Self {
+    pub(crate) fn new(
+        scheduler: &'a Scheduler,
+        owner: &'a dyn SchedulerOwner,
+        index: usize,
+    ) -> Self {
         let side = match &scheduler.policy {
             PolicyImpl::Stealing(stealing) => Side::Stealing(stealing, stealing.worker(index)),
             PolicyImpl::Other(other) => Side::Erased(Some((other, other.policy().worker(index)))),
@@ -47,11 +51,11 @@ impl<'a> WorkerLocal<'a> {
 
     /// Makes the worker wait in a driver.
     pub(crate) fn drive(&mut self) {
-        self.driven = Some(Driven::new());
+        self.driven = Some(DriverWait::new());
     }
 
     /// Returns where the worker waits, if it has a driver.
-    pub(crate) fn driven(&self) -> Option<&Driven> {
+    pub(crate) fn driven(&self) -> Option<&DriverWait> {
         self.driven.as_ref()
     }
 
@@ -67,7 +71,7 @@ impl<'a> WorkerLocal<'a> {
 
     /// Enqueues an entry that was woken on this worker; `again`: it was woken during its own turn.
     #[inline]
-    pub(crate) fn push(&self, entry: Entry, again: bool) {
+    pub(crate) fn push(&self, entry: QueueEntry, again: bool) {
         match &self.side {
             Side::Stealing(_, worker) => worker.local.push(entry, again),
             Side::Erased(_) => self.push_erased(runnable(entry), again),
@@ -172,7 +176,7 @@ impl<'a> WorkerLocal<'a> {
         };
         if worker.owed_keeper() {
             let duties = self.duties();
-            let view = Seen::new(stealing, &duties);
+            let view = PolicyView::new(stealing, &duties);
             stealing.queues.sleep.hand_over(&view);
         }
         worker.local.disown();

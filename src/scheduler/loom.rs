@@ -11,9 +11,9 @@ use std::sync::Arc;
 use ::loom::thread::spawn;
 
 use super::queues::{LocalQueue, Queues};
-use super::ring::{CAPACITY, Entry, Ring};
+use super::ring::{CAPACITY, QueueEntry, Ring};
 use super::sleep::WorkerSleep;
-use super::slot::Slot;
+use super::slot::LifoSlot;
 use crate::sync::UnsafeCell;
 
 /// The cells that are passed on with the entries.
@@ -25,14 +25,14 @@ impl Cargo {
     }
 
     /// Creates entry `number`, from 1, and writes its cell.
-    fn pack(&self, number: usize) -> Entry {
+    fn pack(&self, number: usize) -> QueueEntry {
         // SAFETY: no other thread has the entry yet.
         self.0[number - 1].with_mut(|cargo| unsafe { *cargo = number });
         NonNull::new(std::ptr::without_provenance_mut(number)).expect("entries count from 1")
     }
 
     /// Reads the cell of an entry; returns its number.
-    fn unpack(&self, entry: Entry) -> usize {
+    fn unpack(&self, entry: QueueEntry) -> usize {
         let number = entry.addr().get();
         // SAFETY: the thread that has the entry owns its cell.
         self.0[number - 1].with_mut(|cargo| assert_eq!(unsafe { *cargo }, number));
@@ -112,7 +112,7 @@ fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
 fn model_14_the_slot_gives_an_entry_to_its_owner_or_to_a_claimer() {
     ::loom::model(|| {
         crate::sync::follow_waits();
-        let (slot, cargo) = (Arc::new(Slot::new()), Cargo::new(2));
+        let (slot, cargo) = (Arc::new(LifoSlot::new()), Cargo::new(2));
         let watcher = spawn({
             let (slot, cargo) = (slot.clone(), cargo.clone());
             move || slot.claim().map(|entry| cargo.unpack(entry))

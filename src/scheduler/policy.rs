@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 pub use central::{Prioritized, Sharing};
 pub use polling::Polling;
 pub use stealing::Stealing;
-pub(super) use stealing::{Seen, StealingWorker};
+pub(super) use stealing::{PolicyView, StealingWorker};
 
 use super::activity::ActivityCount;
 pub use super::duties::Duties;

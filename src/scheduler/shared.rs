@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::activity::ActivityCount;
 use super::counters::Counters;
 use super::duties::Duties;
-use super::duties::Owner;
+use super::duties::SchedulerOwner;
 use super::injector::Injector;
 use super::policy::{Policy, Setup};
 use super::policy_impl::{Choice, PolicyImpl};
 use super::queues::runnable;
-use super::ring::Entry;
+use super::ring::QueueEntry;
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::task::Runnable;
@@ -58,12 +58,12 @@ impl Scheduler {
     }
 
     /// Returns the duties of a worker.
-    pub(crate) fn duties<'a>(&'a self, owner: &'a dyn Owner, worker: usize) -> Duties<'a> {
+    pub(crate) fn duties<'a>(&'a self, owner: &'a dyn SchedulerOwner, worker: usize) -> Duties<'a> {
         Duties::new(owner, &self.counters, worker)
     }
 
     /// Enqueues a runnable from outside the workers.
-    pub(crate) fn push_outside(&self, owner: &dyn Owner, runnable: Runnable) {
+    pub(crate) fn push_outside(&self, owner: &dyn SchedulerOwner, runnable: Runnable) {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.central_enqueue(runnable),
             PolicyImpl::Other(other) => {
@@ -122,7 +122,7 @@ impl Scheduler {
 
     /// Takes all runnables from the default policy, on behalf of a stuck worker. Other policies
     /// cannot be emptied without a worker.
-    pub(crate) fn take_all(&self) -> Vec<Entry> {
+    pub(crate) fn take_all(&self) -> Vec<QueueEntry> {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.queues.take_all(),
             PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => Vec::new(),
@@ -145,7 +145,11 @@ impl Scheduler {
     ///
     /// `are_workers_gone`: no worker exists. Before that, an erased policy is left to its workers:
     /// it may rely on one worker at a time for each index.
-    pub(crate) fn take_left(&self, owner: &dyn Owner, are_workers_gone: bool) -> Option<Runnable> {
+    pub(crate) fn take_left(
+        &self,
+        owner: &dyn SchedulerOwner,
+        are_workers_gone: bool,
+    ) -> Option<Runnable> {
         let left = self.shutdown_queue.pop().map(runnable);
         left.or_else(|| match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.queues.pop_outside().map(runnable),

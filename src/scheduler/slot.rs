@@ -16,20 +16,20 @@
 
 use std::ptr::{NonNull, null_mut};
 
-use super::ring::Entry;
+use super::ring::QueueEntry;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use crate::sync::{Fences, mutant, relax};
 
-pub(crate) struct Slot {
+pub(crate) struct LifoSlot {
     entry: AtomicPtr<()>,
     is_taken: AtomicBool,
     is_claimed: AtomicBool,
     fences: Fences,
 }
 
-impl Slot {
+impl LifoSlot {
     pub(crate) fn new() -> Self {
-        Slot {
+        LifoSlot {
             entry: AtomicPtr::new(null_mut()),
             is_taken: AtomicBool::new(false),
             is_claimed: AtomicBool::new(false),
@@ -40,7 +40,7 @@ impl Slot {
     /// Puts the entry into the slot; returns the entry that it displaces.
     // Rare paths are out-of-line tail calls, so that the hot path saves no registers for them.
     #[inline(always)]
-    pub(crate) fn put(&self, entry: Entry) -> Option<Entry> {
+    pub(crate) fn put(&self, entry: QueueEntry) -> Option<QueueEntry> {
         let mut displaced = None;
         // Relaxed: only the owner fills it, and `try_begin` detects a claim.
         if !self.entry.load(Ordering::Relaxed).is_null() {
@@ -55,7 +55,7 @@ impl Slot {
 
     /// Fills the empty slot.
     #[inline(always)]
-    fn fill(&self, entry: Entry) {
+    fn fill(&self, entry: QueueEntry) {
         let order = if mutant("slot_filled_relaxed") {
             Ordering::Relaxed
         } else {
@@ -67,7 +67,7 @@ impl Slot {
 
     /// Takes the entry, if there is one.
     #[inline(always)]
-    pub(crate) fn take(&self) -> Option<Entry> {
+    pub(crate) fn take(&self) -> Option<QueueEntry> {
         // Relaxed: only the owner fills it, and `try_begin` detects a claim.
         if self.entry.load(Ordering::Relaxed).is_null() {
             return None;
@@ -94,7 +94,7 @@ impl Slot {
 
     /// Takes the entry that is left, if any, and ends what `try_begin` began.
     #[inline(always)]
-    fn finish(&self) -> Option<Entry> {
+    fn finish(&self) -> Option<QueueEntry> {
         // Relaxed: only the owner filled it, and no other thread empties it now. (SLOT-2)
         let entry = self.entry.load(Ordering::Relaxed);
         // Release pairs with the Acquire of `is_filled`: a thread that finds the slot empty sees
@@ -108,7 +108,7 @@ impl Slot {
     /// Does what `put` does, after a claim was seen.
     #[cold]
     #[inline(never)]
-    fn put_after_claim(&self, entry: Entry) -> Option<Entry> {
+    fn put_after_claim(&self, entry: QueueEntry) -> Option<QueueEntry> {
         let displaced = self.take_after_claim();
         self.fill(entry);
         displaced
@@ -117,7 +117,7 @@ impl Slot {
     /// Takes the entry once no other thread claims the slot.
     #[cold]
     #[inline(never)]
-    fn take_after_claim(&self) -> Option<Entry> {
+    fn take_after_claim(&self) -> Option<QueueEntry> {
         loop {
             // Release pairs with the Acquire in `claim`.
             self.is_taken.store(false, Ordering::Release);
@@ -134,7 +134,7 @@ impl Slot {
 
     /// Takes the entry of another worker's slot, unless that worker or another claimer is taking
     /// it.
-    pub(crate) fn claim(&self) -> Option<Entry> {
+    pub(crate) fn claim(&self) -> Option<QueueEntry> {
         // The check skips the rest when the slot is empty. Acquire pairs with the Release below, of
         // the previous claimer.
         if !self.is_filled() || self.is_claimed.swap(true, Ordering::Acquire) {

@@ -1,15 +1,15 @@
 //! The loop of a worker: take a runnable from the policy, run it, and attend to other duties.
 
 use super::counters::Counters;
-use super::duties::Driven;
-use super::duties::Owner;
+use super::duties::DriverWait;
+use super::duties::SchedulerOwner;
 use super::local::WorkerLocal;
 use super::shared::Scheduler;
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::sync::mutant;
 use crate::task::{Runnable, TaskKey};
-use crate::timers::{Pace, Timers};
+use crate::timers::{ClockPace, Timers};
 
 /// Why a thread stopped being a worker.
 #[derive(PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum ShutdownStep {
 }
 
 /// The owner of a scheduler, as the loop of a worker sees it.
-pub(crate) trait Employer: Owner {
+pub(crate) trait Employer: SchedulerOwner {
     /// Returns the scheduler.
     fn scheduler(&self) -> &Scheduler;
 
@@ -74,26 +74,26 @@ pub(crate) trait TurnContext {
 }
 
 /// A thread as a worker.
-pub(crate) struct Worker<'a, E, C> {
+pub(crate) struct WorkerLoop<'a, E, C> {
     employer: &'a E,
     local: &'a WorkerLocal<'a>,
     context: &'a C,
     counters: &'a Counters,
     is_observed: bool,
-    pace: Pace,
+    pace: ClockPace,
     /// In a shutdown: the next task comes from the shutdown queue, and not from the policy.
     looks_at_queued: bool,
 }
 
-impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
+impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
     pub(crate) fn new(employer: &'a E, local: &'a WorkerLocal<'a>, context: &'a C) -> Self {
-        Worker {
+        WorkerLoop {
             employer,
             local,
             context,
             counters: &employer.scheduler().counters[local.index()],
             is_observed: employer.is_observed(),
-            pace: Pace::new(),
+            pace: ClockPace::new(),
             looks_at_queued: false,
         }
     }
@@ -113,8 +113,8 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
     /// Runs tasks until there are none, or for about 50 µs. Returns `None` if the worker must be
     /// polled again.
     ///
-    /// The worker sleeps if its [`Driven`] says how long it may wait.
-    pub(crate) fn poll(&mut self, driven: &Driven) -> Option<WorkerEnd> {
+    /// The worker sleeps if its [`DriverWait`] says how long it may wait.
+    pub(crate) fn poll(&mut self, driven: &DriverWait) -> Option<WorkerEnd> {
         let duties = self.local.duties();
         if driven.waits().is_some() {
             let found = self.local.resume(&duties);

@@ -133,8 +133,8 @@ impl<M: Send + 'static> TestProbe<M> {
         }
     }
 
-    fn next(&mut self) -> Next<'_, M> {
-        Next {
+    fn next(&mut self) -> NextMessage<'_, M> {
+        NextMessage {
             probe: self,
             ticket: Ticket::default(),
         }
@@ -142,16 +142,16 @@ impl<M: Send + 'static> TestProbe<M> {
 }
 
 /// The future of the next message, or of the end.
-struct Next<'a, M> {
+struct NextMessage<'a, M> {
     probe: &'a mut TestProbe<M>,
     ticket: Ticket,
 }
 
-impl<M> Future for Next<'_, M> {
+impl<M> Future for NextMessage<'_, M> {
     type Output = Option<M>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<M>> {
-        let Next { probe, ticket } = self.get_mut();
+        let NextMessage { probe, ticket } = self.get_mut();
         let mut first = probe.heard.lock().pop_front();
         if first.is_none() && !probe.ended {
             // The actor keeps the list, and not the waker of a wait that may be dropped.
@@ -168,7 +168,7 @@ impl<M> Future for Next<'_, M> {
     }
 }
 
-impl<M> Drop for Next<'_, M> {
+impl<M> Drop for NextMessage<'_, M> {
     fn drop(&mut self) {
         self.probe.waits.leave(&mut self.ticket);
     }

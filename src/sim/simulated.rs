@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::engine::{Draw, Plan, Ready, Schedule, Simulation, TurnScript};
-use crate::runtime::Engine;
+use crate::runtime::RuntimeEngine;
 use crate::scheduler::policy::{Duties, Policy, Runnable, Setup};
 use crate::sync::Mutex;
 
@@ -148,7 +148,7 @@ impl Policy for Simulated {
 
     fn start(&mut self, setup: &Setup) -> Result<(), String> {
         let simulation = Simulation::new(self.plan, self.script.take());
-        let engine: Box<dyn Engine> = Box::new(simulation);
+        let engine: Box<dyn RuntimeEngine> = Box::new(simulation);
         setup.bring_engine::<Self>(Box::new(engine));
         Ok(())
     }

@@ -144,9 +144,9 @@ impl InChildren {
 }
 
 /// A static value that each process creates for itself.
-pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Node<T>>);
+pub(crate) struct PerProcess<T: 'static>(AtomicPtr<ProcessValue<T>>);
 
-struct Node<T> {
+struct ProcessValue<T> {
     process: Process,
     value: OnceLock<T>,
 }
@@ -169,7 +169,7 @@ impl<T> PerProcess<T> {
             {
                 return node.value.get_or_init(make);
             }
-            let fresh = Box::into_raw(Box::new(Node {
+            let fresh = Box::into_raw(Box::new(ProcessValue {
                 process,
                 value: OnceLock::new(),
             }));

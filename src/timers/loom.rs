@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use ::loom::thread::spawn;
 
-use super::{Armed, Clock, Kind, Timers};
+use super::{Armed, DeadlineKind, TimerClock, Timers};
 use crate::instant::Instant;
 use crate::sync::global::{AtomicU64, Ordering};
 
-impl Clock for Timers {
+impl TimerClock for Timers {
     fn timers(&self) -> &Timers {
         self
     }
@@ -54,7 +54,8 @@ fn model_28_a_deadline_is_fired_once_or_cancelled() {
             let timers = timers.clone();
             move || timers.fire(soon())
         });
-        let cancelled = Armed::new(timers.clone(), soon(), Kind::Event, &waker).expect("open");
+        let cancelled =
+            Armed::new(timers.clone(), soon(), DeadlineKind::Event, &waker).expect("open");
         let other = timers.fire(soon());
         drop((cancelled, waker));
         let fired = firing.join().unwrap() + other;
@@ -73,13 +74,13 @@ fn model_28_no_deadline_is_lost() {
         let (bell, waker) = Bell::new();
         let arming = spawn({
             let (timers, waker) = (timers.clone(), waker.clone());
-            move || Armed::new(timers, soon(), Kind::Event, &waker).expect("open")
+            move || Armed::new(timers, soon(), DeadlineKind::Event, &waker).expect("open")
         });
         let firing = spawn({
             let timers = timers.clone();
             move || timers.fire(soon())
         });
-        let armed = Armed::new(timers.clone(), soon(), Kind::Event, &waker).expect("open");
+        let armed = Armed::new(timers.clone(), soon(), DeadlineKind::Event, &waker).expect("open");
         let other = arming.join().unwrap();
         let fired = firing.join().unwrap() + timers.fire(soon());
         assert_eq!((fired, bell.rings()), (2, 2), "each fired once");
@@ -93,7 +94,7 @@ fn model_28_a_deadline_that_has_fired_wakes_nothing_more() {
     ::loom::model(|| {
         let timers = Arc::new(Timers::new());
         let ((bell, waker), (_, another)) = (Bell::new(), Bell::new());
-        let armed = Armed::new(timers.clone(), soon(), Kind::Event, &waker).expect("open");
+        let armed = Armed::new(timers.clone(), soon(), DeadlineKind::Event, &waker).expect("open");
         let firing = spawn({
             let timers = timers.clone();
             move || timers.fire(soon())
@@ -117,7 +118,7 @@ fn model_28_a_closed_table_refuses_or_wakes() {
             let timers = timers.clone();
             move || timers.close()
         });
-        let taken = Armed::new(timers, soon(), Kind::Event, &waker);
+        let taken = Armed::new(timers, soon(), DeadlineKind::Event, &waker);
         closing.join().unwrap();
         assert_eq!(
             bell.rings(),

@@ -17,9 +17,9 @@ use crate::instant::Instant;
 use crate::waker::KeptWaker;
 
 #[derive(Default)]
-pub(super) struct Table {
-    heap: Vec<Entry>,
-    slots: Slab<Slot>,
+pub(super) struct DeadlineTable {
+    heap: Vec<DeadlineEntry>,
+    slots: Slab<DeadlineSlot>,
     time_outs: usize,
     /// The serial number of the last deadline, but for its lowest bit.
     last: u64,
@@ -29,7 +29,7 @@ pub(super) struct Table {
 
 /// What a deadline means for the detection of deadlocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DeadlineKind {
     /// Work to come.
     Event,
     /// The timeout of a listed ask, which may be ended as a deadlock before.
@@ -38,21 +38,21 @@ pub(crate) enum Kind {
 
 /// A deadline. They are ordered by time, and those of one time as they were added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct DeadlineEntry {
     at: Instant,
-    /// Odd for a [`Kind::TimeOut`].
+    /// Odd for a [`DeadlineKind::TimeOut`].
     serial: u64,
     slot: u32,
 }
 
-struct Slot {
+struct DeadlineSlot {
     place: u32,
     waker: KeptWaker,
 }
 
 /// Identifies a deadline, also after it has left the table.
 #[derive(Clone, Copy)]
-pub(crate) struct Key {
+pub(crate) struct DeadlineKey {
     serial: u64,
     slot: u32,
 }
@@ -63,30 +63,35 @@ const CHILDREN: usize = 4;
 /// allocate nothing, and a burst leaves nothing behind.
 const KEPT_MAX: usize = 1024;
 
-impl Table {
+impl DeadlineTable {
     /// Adds a deadline; returns its key and whether it is the earliest.
-    pub(super) fn insert(&mut self, at: Instant, kind: Kind, waker: KeptWaker) -> (Key, bool) {
+    pub(super) fn insert(
+        &mut self,
+        at: Instant,
+        kind: DeadlineKind,
+        waker: KeptWaker,
+    ) -> (DeadlineKey, bool) {
         self.last += 2;
-        let is_time_out = kind == Kind::TimeOut;
+        let is_time_out = kind == DeadlineKind::TimeOut;
         self.time_outs += usize::from(is_time_out);
         let serial = self.last + u64::from(is_time_out);
-        let slot = number(self.slots.insert(Slot { place: 0, waker }));
+        let slot = number(self.slots.insert(DeadlineSlot { place: 0, waker }));
         let place = self.heap.len();
-        let entry = Entry { at, serial, slot };
+        let entry = DeadlineEntry { at, serial, slot };
         self.heap.push(entry);
         self.rise(place, entry);
-        (Key { serial, slot }, self.heap[0].serial == serial)
+        (DeadlineKey { serial, slot }, self.heap[0].serial == serial)
     }
 
     /// Returns the waker of a deadline, if that is in the table.
-    pub(super) fn waker(&self, key: Key) -> Option<&KeptWaker> {
+    pub(super) fn waker(&self, key: DeadlineKey) -> Option<&KeptWaker> {
         let slot = self.slots.get(key.slot as usize)?;
         let entry = self.heap[slot.place as usize];
         (entry.serial == key.serial).then_some(&slot.waker)
     }
 
     /// Removes a deadline and returns its waker, if it is in the table.
-    pub(super) fn remove(&mut self, key: Key) -> Option<KeptWaker> {
+    pub(super) fn remove(&mut self, key: DeadlineKey) -> Option<KeptWaker> {
         self.waker(key)?;
         Some(self.take(self.slots[key.slot as usize].place as usize))
     }
@@ -141,7 +146,7 @@ impl Table {
     }
 
     /// Moves `entry` up from `place`, below the first parent that is not later.
-    fn rise(&mut self, mut place: usize, entry: Entry) {
+    fn rise(&mut self, mut place: usize, entry: DeadlineEntry) {
         while place > 0 {
             let parent = (place - 1) / CHILDREN;
             if self.heap[parent] < entry {
@@ -154,7 +159,7 @@ impl Table {
     }
 
     /// Moves `entry` down from `place`, above the first children that are all later.
-    fn sink(&mut self, mut place: usize, entry: Entry) {
+    fn sink(&mut self, mut place: usize, entry: DeadlineEntry) {
         loop {
             let first = CHILDREN * place + 1;
             let children = first..(first + CHILDREN).min(self.heap.len());
@@ -171,7 +176,7 @@ impl Table {
     }
 
     /// Writes `entry` to `place`, and the place to its slot (TABLE-2).
-    fn put(&mut self, place: usize, entry: Entry) {
+    fn put(&mut self, place: usize, entry: DeadlineEntry) {
         self.heap[place] = entry;
         self.slots[entry.slot as usize].place = number(place);
     }

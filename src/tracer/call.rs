@@ -151,14 +151,14 @@ crate::sync::thread_local! {
 /// ```
 pub fn forwarding<R>(from: u64, f: impl FnOnce() -> R) -> R {
     /// Restores the outer sender, also if `f` panics.
-    struct Outer(Option<u64>);
-    impl Drop for Outer {
+    struct OuterSender(Option<u64>);
+    impl Drop for OuterSender {
         fn drop(&mut self) {
             let _ = FROM.try_with(|sender| sender.set(self.0));
         }
     }
     let outer = FROM.try_with(|sender| sender.replace(Some(from)));
-    let _outer = Outer(outer.unwrap_or(None));
+    let _outer = OuterSender(outer.unwrap_or(None));
     f()
 }
 

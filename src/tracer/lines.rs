@@ -89,20 +89,20 @@ pub struct Lines {
     process: (Process, u32),
     /// Whether the lines of a turn are written together.
     gathers: bool,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLines>,
 }
 
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct SharedLines {
+    waiting: Mutex<WaitingLines>,
     /// Notified when the successor ends.
     succeeded: Condvar,
     dropped: AtomicU64,
 }
 
-struct Waiting {
+struct WaitingLines {
     lines: Vec<u8>,
     /// `None` while a thread writes, which will also write these lines.
-    out: Option<Out>,
+    out: Option<LineWriter>,
     /// Whether that thread is to flush then.
     flush: bool,
     successor: Successor,
@@ -117,7 +117,7 @@ enum Successor {
     Ends,
 }
 
-struct Out {
+struct LineWriter {
     writer: Box<dyn Write + Send>,
     /// The lines that are being written. Empty, but for its memory, while no thread writes.
     lines: Vec<u8>,
@@ -138,7 +138,7 @@ impl Lines {
 
     /// Creates a tracer that writes the events of this level, and those above, to `writer`.
     pub fn to(writer: impl Write + Send + 'static, level: Level) -> Lines {
-        let out = Out {
+        let out = LineWriter {
             writer: Box::new(writer),
             lines: Vec::new(),
             is_torn: false,
@@ -148,8 +148,8 @@ impl Lines {
             level,
             process: (Process::current(), std::process::id()),
             gathers: true,
-            shared: Arc::new(Shared {
-                waiting: Mutex::new(Waiting {
+            shared: Arc::new(SharedLines {
+                waiting: Mutex::new(WaitingLines {
                     lines: Vec::new(),
                     out: Some(out),
                     flush: false,
@@ -270,7 +270,7 @@ impl Lines {
     }
 
     /// Writes what waits, or leaves it to the thread that writes.
-    fn write<'a>(&'a self, mut waiting: MutexGuard<'a, Waiting>) {
+    fn write<'a>(&'a self, mut waiting: MutexGuard<'a, WaitingLines>) {
         let Some(mut out) = waiting.out.take() else {
             return;
         };
@@ -299,7 +299,7 @@ impl Lines {
     }
 }
 
-impl Shared {
+impl SharedLines {
     /// Writes, as the successor, until nothing waits.
     fn succeed(&self) {
         let mut waiting = self.waiting.lock();
@@ -318,9 +318,9 @@ impl Shared {
     /// Writes what waits, once, without the lock.
     fn write_once<'a>(
         &'a self,
-        out: &mut Out,
-        mut waiting: MutexGuard<'a, Waiting>,
-    ) -> MutexGuard<'a, Waiting> {
+        out: &mut LineWriter,
+        mut waiting: MutexGuard<'a, WaitingLines>,
+    ) -> MutexGuard<'a, WaitingLines> {
         std::mem::swap(&mut waiting.lines, &mut out.lines);
         let flush = std::mem::take(&mut waiting.flush);
         drop(waiting);
@@ -335,14 +335,14 @@ impl Shared {
     }
 }
 
-impl Waiting {
+impl WaitingLines {
     /// Returns whether there is nothing to write or to flush.
     fn is_done(&self) -> bool {
         self.lines.is_empty() && !self.flush
     }
 }
 
-impl Out {
+impl LineWriter {
     /// Writes the lines, and returns the number of those that are lost.
     fn write(&mut self, flush: bool) -> u64 {
         let mut lines = std::mem::take(&mut self.lines);

@@ -11,7 +11,7 @@ use crate::actor::answer::Answer;
 use crate::error::{AskDetail, AskError, Refusal};
 use crate::lock::OneshotEnd;
 use crate::park::Parker;
-use crate::runtime::deadlock::{self, Asks};
+use crate::runtime::deadlock::{self, AskList};
 use crate::sync::Process;
 use crate::task::TaskInfo;
 
@@ -34,8 +34,8 @@ fn with_slot(slot: AskState<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize
 }
 
 /// Returns an ask that is listed for deadlock detection, with both ends and the list.
-fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
-    let listed = StdArc::new(Asks::alone());
+fn listed_question() -> (StdArc<AskList>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
+    let listed = StdArc::new(AskList::alone());
     let asked = TaskInfo::of_actor(1, None, 0);
     let edge = deadlock::Edge::of_ask(deadlock::Who::Other("a task"), asked);
     let listing = listed.list(edge, None, false);

@@ -58,7 +58,7 @@ fn model_41_outer_wait_is_woken_while_a_nested_wait_takes_the_token() {
         let late = Instant::now() + LATE;
         let armed = pinned
             .timers
-            .insert(late, timers::Kind::Event, KeptWaker::noop());
+            .insert(late, timers::DeadlineKind::Event, KeptWaker::noop());
         let (kept, own) = (pinned.clone(), inner.clone());
         let fate = push_to(&pinned, move || {
             let flags = [(); 2].map(|()| Arc::new(Flag::default()));
@@ -119,7 +119,7 @@ fn model_41_loop_sees_finish_while_a_waker_waits_on_its_thread() {
         assert!(
             pinned
                 .timers
-                .insert(Instant::now(), timers::Kind::Event, waker.into())
+                .insert(Instant::now(), timers::DeadlineKind::Event, waker.into())
                 .is_some()
         );
         inner.inc_activity();

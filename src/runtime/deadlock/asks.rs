@@ -18,21 +18,21 @@ use crate::error::Deadlock;
 use crate::lock::SpinLock;
 use crate::scheduler::ActivityCount;
 use crate::sync::{Mutex, Process, mutant};
-use crate::timers::Kind;
+use crate::timers::DeadlineKind;
 use crate::waker::KeptWaker;
 
 /// The waiting asks of a runtime.
-pub(crate) struct Asks {
+pub(crate) struct AskList {
     list: Arc<List>,
     /// The count of waiting asks.
     activity: Arc<ActivityCount>,
 }
 
-type List = Mutex<Slab<Listed>>;
+type List = Mutex<Slab<ListedAsk>>;
 
 /// An ask on the list.
 #[derive(Clone)]
-pub(crate) struct Listed {
+pub(crate) struct ListedAsk {
     edge: Edge,
     wait: Arc<AskWait>,
 }
@@ -49,7 +49,7 @@ struct AskWait {
     asker: Option<u64>,
     /// The process of the list.
     process: Process,
-    /// The ask ends by itself, by a deadline that is a [`Kind::TimeOut`].
+    /// The ask ends by itself, by a deadline that is a [`DeadlineKind::TimeOut`].
     is_timed: bool,
 }
 
@@ -61,9 +61,9 @@ enum Waited {
     Over,
 }
 
-impl Asks {
+impl AskList {
     pub(crate) fn new(activity: &Arc<ActivityCount>) -> Self {
-        Asks {
+        AskList {
             list: Arc::new(Mutex::new(Slab::new())),
             activity: activity.clone(),
         }
@@ -72,7 +72,7 @@ impl Asks {
     /// Creates a list without a runtime.
     #[cfg(test)]
     pub(crate) fn alone() -> Self {
-        Asks::new(&Arc::new(ActivityCount::new()))
+        AskList::new(&Arc::new(ActivityCount::new()))
     }
 
     /// Adds an ask. `asker` is the actor that asks, if its messages are traced.
@@ -89,7 +89,7 @@ impl Asks {
             process: Process::current(),
             is_timed,
         });
-        entry.insert(Listed {
+        entry.insert(ListedAsk {
             edge,
             wait: wait.clone(),
         });
@@ -97,7 +97,7 @@ impl Asks {
     }
 
     /// Returns the asks that wait now.
-    pub(crate) fn waiting(&self) -> Vec<Listed> {
+    pub(crate) fn waiting(&self) -> Vec<ListedAsk> {
         let list = self.list.lock();
         let waiting = list.iter().map(|(_, listed)| listed.clone());
         waiting.filter(|ask| ask.wait.is_waiting()).collect()
@@ -110,7 +110,7 @@ impl Asks {
 ///
 /// The timeout of such an ask is future work: its asker then continues, and may have the reply that
 /// another ask waits for.
-pub(crate) fn deadlocked(waiting: Vec<Listed>, others: &[ListedWait]) -> Option<Vec<Listed>> {
+pub(crate) fn deadlocked(waiting: Vec<ListedAsk>, others: &[ListedWait]) -> Option<Vec<ListedAsk>> {
     let edges = all_edges(&waiting, others);
     let come = walk::come_to_cycles(&edges);
     let mut deadlocked = Vec::new();
@@ -129,7 +129,7 @@ pub(crate) fn deadlocked(waiting: Vec<Listed>, others: &[ListedWait]) -> Option<
 ///
 /// It is called for asks that were waiting when nothing was left that could reply. An ask that is
 /// answered or dropped meanwhile keeps that outcome and is not counted.
-pub(crate) fn end(listed: &[Listed], others: &[ListedWait]) -> usize {
+pub(crate) fn end(listed: &[ListedAsk], others: &[ListedWait]) -> usize {
     let deadlocks = walk::name_all(&all_edges(listed, others));
     // All asks are ended before the first asker is woken, because that one may answer another ask.
     let ended: Vec<Option<KeptWaker>> = listed
@@ -147,12 +147,12 @@ pub(crate) fn end(listed: &[Listed], others: &[ListedWait]) -> usize {
 }
 
 /// Returns the edges of the asks, then those of the other waits.
-fn all_edges<'a>(asks: &'a [Listed], others: &'a [ListedWait]) -> Vec<&'a Edge> {
-    let asks = asks.iter().map(Listed::edge);
+fn all_edges<'a>(asks: &'a [ListedAsk], others: &'a [ListedWait]) -> Vec<&'a Edge> {
+    let asks = asks.iter().map(ListedAsk::edge);
     asks.chain(others.iter().map(ListedWait::edge)).collect()
 }
 
-impl Listed {
+impl ListedAsk {
     /// Returns a key that differs from those of all other listed asks.
     pub(crate) fn key(&self) -> usize {
         self.wait.key
@@ -241,10 +241,10 @@ impl Listing {
     }
 
     /// Returns the kind with which the ask's timeout is armed.
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> DeadlineKind {
         match self.0.is_timed {
-            true => Kind::TimeOut,
-            false => Kind::Event,
+            true => DeadlineKind::TimeOut,
+            false => DeadlineKind::Event,
         }
     }
 

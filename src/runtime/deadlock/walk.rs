@@ -61,12 +61,12 @@ pub(super) fn cycles(waits: &[&Edge]) -> Vec<(Deadlock, Vec<usize>)> {
 
 #[derive(Default)]
 struct Graph<'a> {
-    nodes: Vec<Waiter<'a>>,
+    nodes: Vec<GraphNode<'a>>,
     /// By the id of the actor.
     index: HashMap<u64, usize>,
 }
 
-struct Waiter<'a> {
+struct GraphNode<'a> {
     task: &'a TaskInfo,
     asks: Vec<(usize, WaitsFor)>,
     asked_by: Vec<usize>,
@@ -110,7 +110,7 @@ impl<'a> Graph<'a> {
 
     fn node(&mut self, task: &'a TaskInfo) -> usize {
         *self.index.entry(task.id()).or_insert_with(|| {
-            self.nodes.push(Waiter {
+            self.nodes.push(GraphNode {
                 task,
                 asks: Vec::new(),
                 asked_by: Vec::new(),
@@ -149,7 +149,7 @@ impl<'a> Graph<'a> {
     /// Sets the goals of the remaining actors: each of them asks another of them, so no path has an
     /// end.
     fn find_cycles(&mut self) {
-        let without = |node: &Waiter<'_>| matches!(node.goal, Goal::Unknown);
+        let without = |node: &GraphNode<'_>| matches!(node.goal, Goal::Unknown);
         for at in 0..self.nodes.len() {
             if without(&self.nodes[at]) {
                 let mut asks = self.nodes[at].asks.iter();

@@ -11,7 +11,7 @@ use super::super::inner::Inner;
 use super::{Gate, asleep, end, join, model_from_explore, push, queues, runtime, start};
 use crate::instant::{Instant, clock};
 use crate::task;
-use crate::timers::{Armed, Clock, Kind};
+use crate::timers::{Armed, DeadlineKind, TimerClock};
 
 const SOON: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(100);
@@ -23,8 +23,8 @@ fn pass(inner: &Inner, duration: Duration) {
 }
 
 fn arm(inner: &Arc<Inner>, at: Instant, waker: &Waker) -> Armed {
-    let clock: Arc<dyn Clock> = inner.clone();
-    Armed::new(clock, at, Kind::Event, waker).expect("the timers are open")
+    let clock: Arc<dyn TimerClock> = inner.clone();
+    Armed::new(clock, at, DeadlineKind::Event, waker).expect("the timers are open")
 }
 
 struct Ends(Arc<Inner>);

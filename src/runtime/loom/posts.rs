@@ -10,7 +10,7 @@ use super::super::long_turns::Posts;
 #[test]
 fn model_72_turns_that_hold_all_workers_are_seen_or_looked_at_again() {
     ::loom::model(|| {
-        let posts = Arc::new(Posts::new(2));
+        let posts = Arc::new(WorkerPosts::new(2));
         assert!(posts.occupy(0, ()), "the first turn arms the look");
         posts.vacate(0);
         let turns = [0, 1].map(|worker| {

@@ -15,7 +15,7 @@ use super::{Gate, end, join, lain_down, model_from_explore, push, queues, runtim
 use crate::instant::{Instant, clock};
 use crate::scheduler::policy::Stealing;
 use crate::task::TaskInfo;
-use crate::timers::{Armed, Clock, Kind};
+use crate::timers::{Armed, DeadlineKind, TimerClock};
 
 /// Returns a runtime whose only worker is counted, and sleeps.
 fn asleep() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
@@ -131,8 +131,8 @@ impl Wake for Pushes {
 
 const SOON: Duration = Duration::from_secs(1);
 
-fn arm(inner: &Arc<Inner>, kind: Kind, waker: &Waker) -> Armed {
-    let clock: Arc<dyn Clock> = inner.clone();
+fn arm(inner: &Arc<Inner>, kind: DeadlineKind, waker: &Waker) -> Armed {
+    let clock: Arc<dyn TimerClock> = inner.clone();
     Armed::new(clock, Instant::now() + SOON, kind, waker).expect("they are open")
 }
 
@@ -147,20 +147,20 @@ fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
 /// counted.
 #[test]
 fn model_18_quiescence_is_declared_after_the_work_of_a_deadline() {
-    the_end_is_declared_after_what_comes_soon(Kind::Event);
+    the_end_is_declared_after_what_comes_soon(DeadlineKind::Event);
 }
 
 /// Checks the same for the timeout of an ask that is in no deadlock and is not ended as one.
 #[test]
 fn model_18_quiescence_is_declared_after_the_work_of_a_timeout() {
-    the_end_is_declared_after_what_comes_soon(Kind::TimeOut);
+    the_end_is_declared_after_what_comes_soon(DeadlineKind::TimeOut);
 }
 
-fn the_end_is_declared_after_what_comes_soon(kind: Kind) {
+fn the_end_is_declared_after_what_comes_soon(kind: DeadlineKind) {
     model_from_explore(move || {
         let (inner, workers) = asleep();
         let ran = Gate::new();
-        let asked = (kind == Kind::TimeOut).then(|| Arc::new(ask(&inner, [1, 2])));
+        let asked = (kind == DeadlineKind::TimeOut).then(|| Arc::new(ask(&inner, [1, 2])));
         let pushes = Pushes(inner.clone(), ran.clone(), asked);
         let waker = Waker::from(Arc::new(pushes));
         let armed = arm(&inner, kind, &waker);
@@ -185,8 +185,8 @@ fn model_18_a_deadlock_is_found_when_only_its_timeouts_are_left() {
         let listing = ask(&inner, [1, 1]);
         let waker = Waker::from(Arc::new(Opens(told.clone())));
         assert!(listing.leave(&mut Some(waker.into())).is_none());
-        let [time_out, event] =
-            [Kind::TimeOut, Kind::Event].map(|kind| arm(&inner, kind, Waker::noop()));
+        let [time_out, event] = [DeadlineKind::TimeOut, DeadlineKind::Event]
+            .map(|kind| arm(&inner, kind, Waker::noop()));
         explore();
         let fate = push(&inner, || ());
         drop(event);
@@ -206,7 +206,7 @@ fn model_18_quiescence_comes_when_the_last_deadline_is_cancelled() {
     model_from_explore(|| {
         let (inner, workers) = asleep();
         let mut watcher = Watcher::new(&inner);
-        let event = arm(&inner, Kind::Event, Waker::noop());
+        let event = arm(&inner, DeadlineKind::Event, Waker::noop());
         assert!(watcher.poll().is_pending(), "something is to come");
         explore();
         let fate = push(&inner, || ());

@@ -65,7 +65,7 @@ impl Default for Polling {
 
 /// What a worker does before its next attempt.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum PollingPhase {
     Aggressive { steals: bool },
     Moderate { steals: bool },
     Relaxed { steals: bool },
@@ -91,18 +91,18 @@ impl Polling {
     }
 
     /// Returns the phase of this attempt, counted from 1 since the worker ran out of work.
-    pub(super) fn phase(&self, attempt: u32) -> Phase {
+    pub(super) fn phase(&self, attempt: u32) -> PollingPhase {
         let moderate = attempt.saturating_sub(self.aggressive_attempts);
         let relaxed = moderate.saturating_sub(self.moderate_attempts);
         if moderate == 0 {
             let steals = attempt.is_multiple_of(self.aggressive_steal_interval);
-            Phase::Aggressive { steals }
+            PollingPhase::Aggressive { steals }
         } else if relaxed == 0 {
             let steals = moderate.is_multiple_of(self.moderate_steal_interval);
-            Phase::Moderate { steals }
+            PollingPhase::Moderate { steals }
         } else {
             let steals = relaxed.is_multiple_of(self.relaxed_steal_interval);
-            Phase::Relaxed { steals }
+            PollingPhase::Relaxed { steals }
         }
     }
 }

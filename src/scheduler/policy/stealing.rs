@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::polling::{Phase, Polling};
+use super::polling::{Polling, PollingPhase};
 use super::{Duties, Policy, Runnable, Setup};
 use crate::instant::Instant;
 use crate::scheduler::counters::Counted;
 use crate::scheduler::queues::{LocalQueue, Queues, runnable};
-use crate::scheduler::ring::Entry;
+use crate::scheduler::ring::QueueEntry;
 use crate::scheduler::sleep::{View, Woken, WorkerSleep};
 use crate::scheduler::thief::Loot;
 use crate::sync::mutant;
@@ -85,7 +85,12 @@ impl Stealing {
     }
 
     /// Takes the next entry from this worker's queues or the injector, or steals one.
-    fn find(&self, worker: &StealingWorker, duties: &Duties<'_>, may_steal: bool) -> Option<Entry> {
+    fn find(
+        &self,
+        worker: &StealingWorker,
+        duties: &Duties<'_>,
+        may_steal: bool,
+    ) -> Option<QueueEntry> {
         let local = &worker.local;
         local.next(duties).or_else(|| {
             if !may_steal {
@@ -107,7 +112,7 @@ impl Stealing {
 
     /// Waits a while if the last loot was used up at once, see `thief.rs`; returns an entry that
     /// arrived meanwhile.
-    fn hold_off(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Entry> {
+    fn hold_off(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<QueueEntry> {
         let me = worker.local.index();
         let wait = worker.loot.used_up(duties.turns(me))?;
         if duties.driver().is_some() {
@@ -115,7 +120,7 @@ impl Stealing {
             return None;
         }
         // Other workers may search meanwhile.
-        let view = Seen::new(self, duties);
+        let view = PolicyView::new(self, duties);
         self.look_no_more(worker, &view);
         let wait = duties.until_next().map_or(wait, |next| next.min(wait));
         self.queues.sleep.hold_off(me, wait, &view);
@@ -125,7 +130,7 @@ impl Stealing {
     /// Ends the search before this worker runs an entry.
     #[cold]
     fn settle(&self, worker: &StealingWorker, duties: &Duties<'_>) {
-        let view = Seen::new(self, duties);
+        let view = PolicyView::new(self, duties);
         if worker.owes_keeper.take() && !mutant("no_keeper_for_a_deadline_of_a_worker") {
             self.queues.sleep.hand_over(&view);
         }
@@ -138,7 +143,7 @@ impl Stealing {
     }
 
     /// Stops searching and watching, since this worker is about to do something else.
-    fn look_no_more(&self, worker: &StealingWorker, view: &Seen<'_>) {
+    fn look_no_more(&self, worker: &StealingWorker, view: &PolicyView<'_>) {
         if worker.moved.take().is_some() {
             self.queues.sleep.watch_no_more();
         }
@@ -149,9 +154,9 @@ impl Stealing {
 
     /// Sleeps, unless the worker has something to do. Returns an entry if the worker woke as the
     /// watcher and took one from a slot.
-    fn rest(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Entry> {
+    fn rest(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<QueueEntry> {
         let me = worker.local.index();
-        let view = Seen::new(self, duties);
+        let view = PolicyView::new(self, duties);
         let sleep = &self.queues.sleep;
         // After an entry from outside: the thread that pushed it may wait for the result, and push
         // again soon. Entries of other workers are no reason to linger: a worker has its own queue,
@@ -171,7 +176,12 @@ impl Stealing {
 
     /// Waits until this sleeper is woken. Returns an entry if it woke as the watcher and took one
     /// from a slot. A driven worker may have to wait on, and is still a sleeper then.
-    fn wait(&self, worker: &StealingWorker, duties: &Duties<'_>, view: &Seen<'_>) -> Option<Entry> {
+    fn wait(
+        &self,
+        worker: &StealingWorker,
+        duties: &Duties<'_>,
+        view: &PolicyView<'_>,
+    ) -> Option<QueueEntry> {
         let (me, sleep) = (worker.local.index(), &self.queues.sleep);
         let woken = match duties.driver() {
             None => sleep.park(me, view),
@@ -189,7 +199,12 @@ impl Stealing {
     }
 
     /// Takes over what a worker that woke up has to do next; returns an entry as `wait` does.
-    fn rises(&self, worker: &StealingWorker, duties: &Duties<'_>, woken: Woken) -> Option<Entry> {
+    fn rises(
+        &self,
+        worker: &StealingWorker,
+        duties: &Duties<'_>,
+        woken: Woken,
+    ) -> Option<QueueEntry> {
         let sleep = &self.queues.sleep;
         match woken {
             Woken::ByWork => worker.search(),
@@ -211,14 +226,18 @@ impl Stealing {
 
     /// Searches the other workers and, if they have nothing either, sleeps until there is an entry.
     #[inline(never)]
-    fn dequeue_elsewhere(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Entry> {
+    fn dequeue_elsewhere(
+        &self,
+        worker: &StealingWorker,
+        duties: &Duties<'_>,
+    ) -> Option<QueueEntry> {
         let mut may_steal = true;
         loop {
             if let Some(entry) = self.find(worker, duties, may_steal) {
                 return Some(entry);
             }
             if duties.must_rise() || duties.until_next() == Some(Duration::ZERO) {
-                self.look_no_more(worker, &Seen::new(self, duties));
+                self.look_no_more(worker, &PolicyView::new(self, duties));
                 return None;
             }
             match self.pass_time(worker, duties) {
@@ -231,26 +250,26 @@ impl Stealing {
 
     /// Waits as long as this worker's phase demands before its next attempt. Returns whether that
     /// attempt may steal, or as the error an entry that was found meanwhile.
-    fn pass_time(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Result<bool, Entry> {
+    fn pass_time(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Result<bool, QueueEntry> {
         let phase = self.polling.map(|polling| {
             worker.unsettled.set(true);
             worker.attempts.set(worker.attempts.get().saturating_add(1));
             (polling.phase(worker.attempts.get()), polling)
         });
         match phase {
-            Some((Phase::Aggressive { steals }, _)) => {
+            Some((PollingPhase::Aggressive { steals }, _)) => {
                 std::hint::spin_loop();
                 steal_slot(worker, duties, steals)
             }
             // A nap would block the driver.
-            Some((Phase::Moderate { steals }, polling)) if duties.driver().is_none() => {
-                self.look_no_more(worker, &Seen::new(self, duties));
+            Some((PollingPhase::Moderate { steals }, polling)) if duties.driver().is_none() => {
+                self.look_no_more(worker, &PolicyView::new(self, duties));
                 let until_next = duties.until_next().unwrap_or(Duration::MAX);
                 let wait = polling.moderate_sleep.min(until_next);
                 self.queues.sleep.nap(worker.local.index(), wait);
                 steal_slot(worker, duties, steals)
             }
-            Some((Phase::Moderate { steals } | Phase::Relaxed { steals }, _)) => {
+            Some((PollingPhase::Moderate { steals } | PollingPhase::Relaxed { steals }, _)) => {
                 match self.rest(worker, duties) {
                     // A worker that was woken for an entry may steal it.
                     None => Ok(steals || worker.searching.get()),
@@ -264,7 +283,11 @@ impl Stealing {
 
 /// Takes the entry in the slot of a stuck worker, if this attempt steals, since there is no watcher
 /// while all workers poll. Otherwise returns whether the attempt steals.
-fn steal_slot(worker: &StealingWorker, duties: &Duties<'_>, steals: bool) -> Result<bool, Entry> {
+fn steal_slot(
+    worker: &StealingWorker,
+    duties: &Duties<'_>,
+    steals: bool,
+) -> Result<bool, QueueEntry> {
     if steals && let (Some(entry), _) = worker.local.watch(|worker| duties.turns(worker)) {
         duties.count(Counted::Steal);
         return Err(entry);
@@ -397,7 +420,7 @@ impl Policy for Stealing {
 impl Stealing {
     /// Continues the wait of a driven worker that sleeps.
     pub(crate) fn resume(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Runnable> {
-        let found = self.wait(worker, duties, &Seen::new(self, duties));
+        let found = self.wait(worker, duties, &PolicyView::new(self, duties));
         if duties.is_waiting() {
             return None;
         }
@@ -410,7 +433,7 @@ impl Stealing {
 
     /// Makes a worker whose loop panicked one that is awake, and neither searches nor watches.
     pub(crate) fn recover(&self, worker: &StealingWorker, duties: &Duties<'_>) {
-        let view = Seen::new(self, duties);
+        let view = PolicyView::new(self, duties);
         if worker.is_asleep.take() {
             let me = worker.local.index();
             match self.queues.sleep.poll(me, &view, Waker::noop(), true) {
@@ -440,18 +463,18 @@ impl Stealing {
 }
 
 /// The queues and the duties of a worker, as the sleep protocol sees them.
-pub(crate) struct Seen<'a> {
+pub(crate) struct PolicyView<'a> {
     policy: &'a Stealing,
     duties: &'a Duties<'a>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> PolicyView<'a> {
     pub(crate) fn new(policy: &'a Stealing, duties: &'a Duties<'a>) -> Self {
-        Seen { policy, duties }
+        PolicyView { policy, duties }
     }
 }
 
-impl View for Seen<'_> {
+impl View for PolicyView<'_> {
     fn has_work(&self) -> bool {
         self.policy.queues.has_work()
     }

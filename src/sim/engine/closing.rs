@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::Entry;
+use super::entry::ReadyEntry;
 use super::problem::Problem;
 use super::simulation::Simulation;
-use super::state::{Closing, State};
-use super::step::Step;
+use super::state::{Closing, SimState};
+use super::step::StepOutcome;
 use super::watch::Watching;
 use crate::contain::{contain, keep};
 use crate::instant;
@@ -41,8 +41,8 @@ impl Simulation {
         // Each task that awaits the report gets one turn with it.
         while inner.shutdown.report().is_none() || !inner.shutdown.exempted().is_empty() {
             match self.step(inner, false) {
-                Step::Done => {}
-                Step::TooMany if self.plan.judged => {
+                StepOutcome::Done => {}
+                StepOutcome::TooMany if self.plan.judged => {
                     self.fail_waiting(inner, self.too_many(inner));
                 }
                 _ => break,
@@ -221,11 +221,11 @@ impl Simulation {
     }
 }
 
-impl State {
+impl SimState {
     /// Counts the ready runnables. Frames are not counted: one may have ended and still be queued.
     pub(super) fn ready_tasks(&self) -> usize {
         self.ready
-            .count(|entry| !matches!(entry, Entry::Frame(_) | Entry::Effect(_)))
+            .count(|entry| !matches!(entry, ReadyEntry::Frame(_) | ReadyEntry::Effect(_)))
     }
 
     /// Counts a runnable that gets its turn, if it was queued before the shutdown.
@@ -241,9 +241,9 @@ impl State {
         let (mut unneeded, mut kept) = (Vec::new(), Vec::new());
         for entry in self.ready.take_all() {
             let (due, host) = match entry {
-                Entry::Task(due) => (due, None),
-                Entry::Host(key) => (self.take_first(key), Some(key)),
-                Entry::Frame(_) | Entry::Effect(_) => {
+                ReadyEntry::Task(due) => (due, None),
+                ReadyEntry::Host(key) => (self.take_first(key), Some(key)),
+                ReadyEntry::Frame(_) | ReadyEntry::Effect(_) => {
                     let rank = self.ready.rank();
                     self.ready.push(entry, rank);
                     continue;
@@ -258,7 +258,7 @@ impl State {
             }
             let rank = self.ready.rank();
             match host {
-                None => self.ready.push(Entry::Task(due), rank),
+                None => self.ready.push(ReadyEntry::Task(due), rank),
                 Some(key) => kept.push((due, key)),
             }
         }
@@ -266,7 +266,7 @@ impl State {
         for (due, key) in kept {
             let rank = self.ready.rank();
             self.hosts.entry(key).or_default().push_back(due);
-            self.ready.push(Entry::Host(key), rank);
+            self.ready.push(ReadyEntry::Host(key), rank);
         }
         unneeded
     }

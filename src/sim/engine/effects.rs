@@ -14,12 +14,13 @@
 use std::collections::VecDeque;
 
 use super::entry::{
-    Due, Effect, EffectKind, Entry, Pending, Runner, Turn, identity, identity_of_actor,
+    Due, Effect, EffectKind, PendingEffects, ReadyEntry, Runner, RunningTurn, identity,
+    identity_of_actor,
 };
 use super::plan::TURNS;
 use super::ready::below;
 use super::simulation::Simulation;
-use super::state::State;
+use super::state::SimState;
 use crate::contain::contain;
 use crate::runtime::deadlock::Who;
 use crate::runtime::{Inner, RunsOn};
@@ -115,7 +116,7 @@ impl Simulation {
             return;
         }
         let turn = self.state.lock().turn;
-        if let Some(Turn { runner, .. }) = turn {
+        if let Some(RunningTurn { runner, .. }) = turn {
             self.settle(inner, runner, |_| true);
         }
     }
@@ -248,7 +249,7 @@ impl Simulation {
     }
 }
 
-impl State {
+impl SimState {
     /// Returns whether the running turn is split.
     pub(super) fn defers(&mut self) -> bool {
         if self.has_closed || self.failure.is_some() {
@@ -298,13 +299,13 @@ impl State {
     }
 
     /// Returns the effects of the running turn.
-    fn own(&self) -> Option<&Pending> {
+    fn own(&self) -> Option<&PendingEffects> {
         self.pending.get(&self.turn?.runner)
     }
 
     /// Adds an effect to the pending ones of the running turn.
     pub(super) fn defer(&mut self, kind: EffectKind) {
-        let Some(Turn { runner, .. }) = self.turn else {
+        let Some(RunningTurn { runner, .. }) = self.turn else {
             unreachable!("a split turn is in progress")
         };
         self.defer_to(runner, kind);
@@ -316,14 +317,17 @@ impl State {
         let (rank, who) = (self.rank_of(runner), self.running.clone());
         let origin = self.origin();
         let turn = (origin.key, origin.turns);
-        let pending = self.pending.entry(runner).or_insert_with(|| Pending {
-            who,
-            rank,
-            turn,
-            effects: VecDeque::new(),
-            closes: Vec::new(),
-            is_ready: false,
-        });
+        let pending = self
+            .pending
+            .entry(runner)
+            .or_insert_with(|| PendingEffects {
+                who,
+                rank,
+                turn,
+                effects: VecDeque::new(),
+                closes: Vec::new(),
+                is_ready: false,
+            });
         if pending.effects.is_empty() {
             (pending.turn, pending.rank) = (turn, rank);
             pending.closes.clear();
@@ -347,7 +351,7 @@ impl State {
             }
         } else if !std::mem::replace(&mut pending.is_ready, true) {
             let rank = pending.rank;
-            self.ready.push(Entry::Effect(runner), rank);
+            self.ready.push(ReadyEntry::Effect(runner), rank);
         }
     }
 
@@ -452,7 +456,7 @@ impl State {
         let Some(rank) = self.frame(id).map(|frame| frame.rank) else {
             return;
         };
-        self.ready.push(Entry::Frame(id), rank);
+        self.ready.push(ReadyEntry::Frame(id), rank);
     }
 
     fn has_pending(&self, runner: Runner) -> bool {

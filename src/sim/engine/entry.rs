@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::lane::Sent;
+use super::lane::SentMessage;
 use crate::runtime::RunsOn;
 use crate::runtime::deadlock::Who;
 use crate::task::{Delivery, Runnable, TaskInfo};
 use crate::waker::KeptWaker;
 
 /// An entry that is ready.
-pub(super) enum Entry {
+pub(super) enum ReadyEntry {
     Task(Due),
     /// The oldest runnable that is due on the host with this key; a pinned thread runs in order.
     /// There are as many such entries as runnables that are due there.
@@ -40,15 +40,15 @@ pub(super) enum Runner {
 
 /// The turn in progress on the thread of the simulation.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct RunningTurn {
     pub(super) runner: Runner,
     /// Whether the turn is split; `None` until its first effect.
     pub(super) is_split: Option<bool>,
 }
 
-impl Turn {
+impl RunningTurn {
     pub(super) fn new(runner: Runner) -> Self {
-        Turn {
+        RunningTurn {
             runner,
             is_split: None,
         }
@@ -70,7 +70,7 @@ pub(super) fn identity_of_actor(id: u64) -> u64 {
 }
 
 /// The pending effects of a turn.
-pub(super) struct Pending {
+pub(super) struct PendingEffects {
     pub(super) who: Who,
     pub(super) rank: u64,
     /// The key of the turn's task, and the number of the turn.
@@ -82,7 +82,7 @@ pub(super) struct Pending {
     pub(super) is_ready: bool,
 }
 
-impl Pending {
+impl PendingEffects {
     /// Returns which turn this is, if a task with another key runs before all its effects have
     /// happened.
     pub(super) fn overtaken_by(&self, key: u64) -> Option<(u64, u64)> {
@@ -97,7 +97,7 @@ pub(super) struct Effect {
 }
 
 pub(super) enum EffectKind {
-    Message(Sent, Delivery),
+    Message(SentMessage, Delivery),
     /// The mailbox of the actor with this id is closed.
     Close(u64, Delivery),
     /// An address is dropped, or a report arrives.

@@ -8,18 +8,18 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Context;
 
-use super::script::Origin;
+use super::script::TurnOrigin;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{BlockingCall, Inner};
 use crate::waker::KeptWaker;
 
 /// A call of `block_on`.
-pub(super) struct Frame {
+pub(super) struct SimFrame {
     pub(super) id: u64,
     pub(super) who: Who,
     pub(super) rank: u64,
-    pub(super) origin: Origin,
+    pub(super) origin: TurnOrigin,
     pub(super) state: FrameState,
     pub(super) call: Pointer,
 }
@@ -62,7 +62,7 @@ impl FrameCall<'_> {
     }
 }
 
-impl Frame {
+impl SimFrame {
     /// Returns whether its call can return as soon as all calls above it have.
     pub(super) fn is_done(&self) -> bool {
         self.state == FrameState::Done

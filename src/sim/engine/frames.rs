@@ -17,12 +17,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use super::entry::{Entry, Runner, Turn};
-use super::frame::{Frame, FrameCall, FrameState, Pointer};
+use super::entry::{ReadyEntry, Runner, RunningTurn};
+use super::frame::{FrameCall, FrameState, Pointer, SimFrame};
 use super::problem::Problem;
 use super::simulation::Simulation;
-use super::state::State;
-use super::step::Step;
+use super::state::SimState;
+use super::step::StepOutcome;
 use super::trace::What;
 use super::watch::Watching;
 use crate::contain::contain;
@@ -33,7 +33,7 @@ use crate::runtime::{BlockingCall, Inner};
 use crate::waker::KeptWaker;
 
 /// An open frame; dropping it closes the frame.
-struct Open<'a> {
+struct OpenFrame<'a> {
     simulation: &'a Simulation,
     inner: &'a Arc<Inner>,
     id: u64,
@@ -45,7 +45,7 @@ struct Open<'a> {
     outer: Option<Instant>,
     /// The task that ran before, and its turn.
     running: Who,
-    turn: Option<Turn>,
+    turn: Option<RunningTurn>,
     /// The outermost call is watched.
     _watching: Option<Watching>,
 }
@@ -71,7 +71,7 @@ impl Simulation {
             call,
         };
         let pointer = NonNull::from(&mut call).cast::<FrameCall<'static>>();
-        let open = Open::new(self, inner, id, Pointer(pointer));
+        let open = OpenFrame::new(self, inner, id, Pointer(pointer));
         let context = ThreadContext::new(inner, Role::Outside);
         let entered = context.enter();
         let stuck = open.until_done();
@@ -117,7 +117,7 @@ impl Simulation {
     }
 }
 
-impl<'a> Open<'a> {
+impl<'a> OpenFrame<'a> {
     fn new(simulation: &'a Simulation, inner: &'a Arc<Inner>, id: u64, call: Pointer) -> Self {
         // The future may wait for a result of earlier effects.
         simulation.settle_own(inner);
@@ -138,7 +138,7 @@ impl<'a> Open<'a> {
             false => running.clone(),
         };
         let rank = state.ready.rank();
-        state.frames.push(Frame {
+        state.frames.push(SimFrame {
             id,
             who,
             rank,
@@ -146,10 +146,10 @@ impl<'a> Open<'a> {
             state: FrameState::Ready,
             call,
         });
-        state.ready.push(Entry::Frame(id), rank);
+        state.ready.push(ReadyEntry::Frame(id), rank);
         let outer = instant::simulate(Some(state.now));
         drop(state);
-        Open {
+        OpenFrame {
             simulation,
             inner,
             id,
@@ -165,7 +165,7 @@ impl<'a> Open<'a> {
     /// Runs steps until this frame is done, or returns an error that says why it never will be.
     /// `None`: the run is judged, and the failure is kept.
     fn until_done(&self) -> Result<(), Option<String>> {
-        let Open {
+        let OpenFrame {
             simulation, inner, ..
         } = self;
         let problem = loop {
@@ -174,10 +174,10 @@ impl<'a> Open<'a> {
                 return Ok(());
             }
             match simulation.step(inner, self.is_late) {
-                Step::Done => {}
-                Step::Failed => return Err(None),
-                Step::TooMany => break simulation.too_many(inner),
-                Step::Rest => break Problem::Deadlock(simulation.rest_text(inner)),
+                StepOutcome::Done => {}
+                StepOutcome::Failed => return Err(None),
+                StepOutcome::TooMany => break simulation.too_many(inner),
+                StepOutcome::Rest => break Problem::Deadlock(simulation.rest_text(inner)),
             }
         };
         if simulation.plan.judged && !self.is_late {
@@ -190,7 +190,7 @@ impl<'a> Open<'a> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenFrame<'_> {
     fn drop(&mut self) {
         let mut state = self.simulation.state.lock();
         let closed = state.frames.pop();
@@ -218,13 +218,13 @@ impl Drop for Open<'_> {
     }
 }
 
-impl State {
+impl SimState {
     fn next_frame(&mut self) -> u64 {
         self.frames_born += 1;
         self.frames_born
     }
 
-    pub(super) fn frame(&mut self, id: u64) -> Option<&mut Frame> {
+    pub(super) fn frame(&mut self, id: u64) -> Option<&mut SimFrame> {
         self.frames.iter_mut().find(|frame| frame.id == id)
     }
 
@@ -242,7 +242,7 @@ impl State {
 
     /// Sets the state of a frame after a poll; returns whether it waits from now on.
     fn rest_frame(&mut self, id: u64, done: bool) -> bool {
-        let State { frames, ready, .. } = self;
+        let SimState { frames, ready, .. } = self;
         let Some(frame) = frames.iter_mut().find(|frame| frame.id == id) else {
             return false;
         };

@@ -9,7 +9,7 @@ use std::sync::Weak;
 use super::entry::{Runner, identity};
 use super::problem::{Failed, Lines, Problem, Ran};
 use super::simulation::Simulation;
-use super::state::{Awaited, PendingWait, State};
+use super::state::{Awaited, PendingWait, SimState};
 use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::runtime::Inner;
@@ -140,7 +140,7 @@ impl Simulation {
     }
 }
 
-impl State {
+impl SimState {
     pub(super) fn ran(&self) -> Ran {
         Ran {
             steps: self.step,
@@ -164,7 +164,7 @@ impl Simulation {
         self.awaits(Awaited::End, |state| Some(Who::Task(state.label_of(of))));
     }
 
-    fn awaits(&self, what: Awaited, of: impl FnOnce(&mut State) -> Option<Who>) {
+    fn awaits(&self, what: Awaited, of: impl FnOnce(&mut SimState) -> Option<Who>) {
         if !self.plan.judged || !self.is_here() {
             return;
         }
@@ -242,7 +242,7 @@ impl Simulation {
     }
 }
 
-impl State {
+impl SimState {
     /// Returns the task or actor whose end the innermost frame waits for, if it waits for one.
     pub(super) fn awaited_end(&self) -> Option<&Who> {
         let frame = self.frames.last()?;

@@ -9,27 +9,27 @@ use crate::runtime::deadlock::Who;
 use crate::task::TaskInfo;
 
 /// The messages in flight to one actor.
-pub(super) struct Lane {
+pub(super) struct MessageLane {
     pub(super) to: TaskInfo,
     /// The messages in the mailbox.
-    pub(super) accepted: VecDeque<Sent>,
+    pub(super) accepted: VecDeque<SentMessage>,
     /// The messages that wait for room, in order of arrival. Some may have been accepted unnoticed.
-    pub(super) line: BTreeMap<u64, Sent>,
+    pub(super) line: BTreeMap<u64, SentMessage>,
     /// The number of the message that waits with each key.
     pub(super) keys: HashMap<usize, u64>,
 }
 
 #[derive(Clone)]
-pub(super) struct Sent {
+pub(super) struct SentMessage {
     pub(super) message: TracedMessage,
     pub(super) from: Who,
     /// The key of its place, if it has waited for room.
     pub(super) key: Option<usize>,
 }
 
-impl Lane {
+impl MessageLane {
     pub(super) fn new(to: TaskInfo) -> Self {
-        Lane {
+        MessageLane {
             to,
             accepted: VecDeque::new(),
             line: BTreeMap::new(),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::lane::{Lane, Sent};
+use super::lane::{MessageLane, SentMessage};
 use super::simulation::Simulation;
-use super::state::State;
+use super::state::SimState;
 use super::trace::{TracedMessage, What};
 use crate::runtime::deadlock::{Edge, WaitsFor, Who};
 use crate::task::{MessageEvent, MessageInfo, TaskInfo};
@@ -27,7 +27,7 @@ fn begins(event: &MessageEvent) -> bool {
     )
 }
 
-impl State {
+impl SimState {
     fn trace_message(&mut self, actor: TaskInfo, event: MessageEvent) {
         let id = actor.id();
         if !begins(&event) && !self.lanes.contains_key(&id) {
@@ -37,9 +37,9 @@ impl State {
         let label = self.label(actor);
         let (running, number) = (self.running.clone(), self.messages_born + 1);
         let lane = self.lanes.entry(id);
-        let lane = lane.or_insert_with(|| Lane::new(label.clone()));
+        let lane = lane.or_insert_with(|| MessageLane::new(label.clone()));
         let to = Who::Task(label);
-        let born = |info, key| Sent {
+        let born = |info, key| SentMessage {
             message: TracedMessage { number, info },
             from: running,
             key,
@@ -87,7 +87,7 @@ impl State {
             MessageEvent::Received => {
                 self.sends_waiting -= lane.let_first_in();
                 match lane.accepted.pop_front() {
-                    Some(Sent { message, from, .. }) => What::Receives(message, from),
+                    Some(SentMessage { message, from, .. }) => What::Receives(message, from),
                     None => return,
                 }
             }
@@ -100,7 +100,7 @@ impl State {
     }
 
     /// Traces a message to this actor, which will arrive in its mailbox later.
-    pub(super) fn sent(&mut self, actor: TaskInfo, info: MessageInfo) -> Sent {
+    pub(super) fn sent(&mut self, actor: TaskInfo, info: MessageInfo) -> SentMessage {
         self.messages_born += 1;
         let message = TracedMessage {
             number: self.messages_born,
@@ -108,7 +108,7 @@ impl State {
         };
         let to = Who::Task(self.label(actor));
         self.add(What::Sends(message.clone(), to));
-        Sent {
+        SentMessage {
             message,
             from: self.running.clone(),
             key: None,

@@ -9,16 +9,16 @@ use super::ready::Draw;
 
 /// The key of a task or of a call of `block_on`, and its series of drawn numbers.
 #[derive(Clone)]
-pub(super) struct Origin {
+pub(super) struct TurnOrigin {
     pub(super) key: u64,
     draw: Draw,
     /// The number of turns so far.
     pub(super) turns: u64,
 }
 
-impl Origin {
+impl TurnOrigin {
     pub(super) fn new(key: u64) -> Self {
-        Origin {
+        TurnOrigin {
             key,
             draw: Draw::new(key),
             turns: 0,
@@ -32,7 +32,7 @@ impl Origin {
 
     /// Creates the origin of a task that this one spawns.
     pub(super) fn child(&mut self) -> Self {
-        Origin::new(self.draw())
+        TurnOrigin::new(self.draw())
     }
 }
 

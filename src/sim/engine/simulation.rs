@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use super::plan::Plan;
 use super::script::TurnScript;
-use super::state::State;
+use super::state::SimState;
 use super::trace::What;
 use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::runtime::deadlock::{Edge, Who};
-use crate::runtime::{BlockingCall, Deferred, Done, Engine, Inner, RunsOn, WaitSource, context};
+use crate::runtime::{
+    BlockingCall, Deferred, DueEffects, Inner, RunsOn, RuntimeEngine, WaitSource, context,
+};
 use crate::sync::Mutex;
 use crate::task::{MessageEvent, Runnable, TaskInfo};
 
@@ -21,7 +23,7 @@ pub(crate) struct Simulation {
     pub(super) plan: Plan,
     /// The thread that built the runtime.
     thread: ThreadId,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<SimState>,
 }
 
 impl Simulation {
@@ -29,7 +31,7 @@ impl Simulation {
         Simulation {
             plan,
             thread: std::thread::current().id(),
-            state: Mutex::new(State::new(&plan, script)),
+            state: Mutex::new(SimState::new(&plan, script)),
         }
     }
 
@@ -93,7 +95,7 @@ impl Simulation {
     }
 }
 
-impl Engine for Simulation {
+impl RuntimeEngine for Simulation {
     fn take(
         &self,
         runtime: &Inner,
@@ -205,14 +207,14 @@ impl Engine for Simulation {
         Simulation::has_own(self)
     }
 
-    fn settle(&self, runtime: &Inner, done: Done<'_>) {
+    fn settle(&self, runtime: &Inner, done: DueEffects<'_>) {
         match done {
-            Done::Own => self.settle_own(runtime),
-            Done::Elsewhere(actor) => self.settle_elsewhere(runtime, actor),
-            Done::ByActor(id) => self.settle_actor(runtime, id),
-            Done::ByTask(task) => self.settle_task(runtime, task),
-            Done::ToAnswer(number) => self.settle_answer(runtime, number),
-            Done::All => self.settle_all(runtime),
+            DueEffects::Own => self.settle_own(runtime),
+            DueEffects::Elsewhere(actor) => self.settle_elsewhere(runtime, actor),
+            DueEffects::ByActor(id) => self.settle_actor(runtime, id),
+            DueEffects::ByTask(task) => self.settle_task(runtime, task),
+            DueEffects::ToAnswer(number) => self.settle_answer(runtime, number),
+            DueEffects::All => self.settle_all(runtime),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `State`: the ready entries, the tasks, the running turn, and the time of a simulation.
+//! `SimState`: the ready entries, the tasks, the running turn, and the time of a simulation.
 //!
 //! Maps whose keys are numbers of the process or addresses are only looked up, never iterated.
 //! Whatever is drawn or reported uses the numbers of this simulation, in the order in which tasks
@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Weak;
 use std::time::Duration;
 
-use super::entry::Pending;
-use super::entry::{Due, Entry, Runner, Turn, identity};
-use super::frame::{Frame, Pointer};
-use super::lane::{Lane, Sent};
+use super::entry::PendingEffects;
+use super::entry::{Due, ReadyEntry, Runner, RunningTurn, identity};
+use super::frame::{Pointer, SimFrame};
+use super::lane::{MessageLane, SentMessage};
 use super::plan::Plan;
 use super::problem::Failed;
 use super::ready::{Draw, Ready, Schedule, below};
-use super::script::{Origin, Reading, TurnScript};
+use super::script::{Reading, TurnOrigin, TurnScript};
 use super::trace::{Trace, What};
 use crate::instant::{self, Instant};
 use crate::runtime::deadlock::Who;
@@ -30,8 +30,8 @@ const STEP: Duration = Duration::from_micros(1);
 /// time for each timer, and few programs have more timers that interact.
 const NEAR: usize = 16;
 
-pub(super) struct State {
-    pub(super) ready: Ready<Entry>,
+pub(super) struct SimState {
+    pub(super) ready: Ready<ReadyEntry>,
     pub(super) now: Instant,
     pub(super) step: u64,
     /// The last step before the run has taken too many.
@@ -41,7 +41,7 @@ pub(super) struct State {
     /// Of a judged run: the labels of all actors ever spawned, by their ids.
     pub(super) actors: HashMap<u64, TaskInfo>,
     /// The messages in flight to an actor, by its id.
-    pub(super) lanes: HashMap<u64, Lane>,
+    pub(super) lanes: HashMap<u64, MessageLane>,
     /// The number of sends that wait for room, in all lanes.
     pub(super) sends_waiting: usize,
     /// What else tasks wait for, such as locks.
@@ -54,13 +54,13 @@ pub(super) struct State {
     pub(super) frames_born: u64,
     /// The number of runnables that ever became ready.
     pub(super) pushed: u64,
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<SimFrame>,
     /// The innermost turn in progress; `None` while one of its effects happens.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<RunningTurn>,
     /// How many of [`TURNS`](super::plan::TURNS) turns are split.
     pub(super) splits: u64,
     /// The origin of numbers and tasks outside all turns.
-    pub(super) outside: Origin,
+    pub(super) outside: TurnOrigin,
     /// The turns of the run so far.
     pub(super) record: TurnScript,
     /// The turns to follow, if they are not drawn.
@@ -68,7 +68,7 @@ pub(super) struct State {
     /// The times at which armed timers fire.
     pub(super) fires: BTreeSet<Instant>,
     /// The effects of turns that have not happened yet.
-    pub(super) pending: BTreeMap<Runner, Pending>,
+    pub(super) pending: BTreeMap<Runner, PendingEffects>,
     /// The number of effects ever deferred; it wraps around.
     pub(super) effects_born: u32,
     /// Tasks and actors that have ended, by [`identity`], each with the runner whose effects may
@@ -77,7 +77,7 @@ pub(super) struct State {
     /// What the pending futures of each turn wait for.
     pub(super) waits: BTreeMap<Runner, Vec<PendingWait>>,
     /// The message that is put into its mailbox now.
-    pub(super) arriving: Option<Sent>,
+    pub(super) arriving: Option<SentMessage>,
     /// The runnables that are due on each pinned thread, by the key of its host.
     pub(super) hosts: HashMap<usize, VecDeque<Due>>,
     /// The task to which events are attributed now.
@@ -101,7 +101,7 @@ pub(super) struct Tracked {
     pub(super) label: TaskInfo,
     pub(super) rank: u64,
     pub(super) runs_on: RunsOn,
-    pub(super) origin: Origin,
+    pub(super) origin: TurnOrigin,
 }
 
 /// A shutdown that has begun and has no report yet.
@@ -131,13 +131,13 @@ pub(super) struct PendingWait {
 }
 
 /// The next step.
-pub(super) enum Next {
+pub(super) enum NextStep {
     Frame(u64, Pointer),
     Task(Runnable, RunsOn),
     Effect(Runner),
 }
 
-impl State {
+impl SimState {
     pub(super) fn new(plan: &Plan, script: Option<TurnScript>) -> Self {
         let (mut draw, drawn) = plan.begin();
         let schedule = match script {
@@ -145,10 +145,10 @@ impl State {
             None => drawn,
         };
         let of_order = Draw::new(draw.next());
-        State {
+        SimState {
             ready: Ready::new(schedule, of_order),
             splits: plan.splits(&mut draw),
-            outside: Origin::new(draw.next()),
+            outside: TurnOrigin::new(draw.next()),
             record: TurnScript::default(),
             reading: script.map(Reading::new),
             fires: BTreeSet::new(),
@@ -241,28 +241,28 @@ impl State {
             RunsOn::Host(host) => {
                 let key = key_of(host);
                 self.hosts.entry(key).or_default().push_back(due);
-                Entry::Host(key)
+                ReadyEntry::Host(key)
             }
-            RunsOn::Workers | RunsOn::Blocking => Entry::Task(due),
+            RunsOn::Workers | RunsOn::Blocking => ReadyEntry::Task(due),
         };
         self.ready.push(entry, rank);
     }
 
     /// Draws the next step from all ready entries.
-    pub(super) fn next(&mut self) -> Option<Next> {
+    pub(super) fn next(&mut self) -> Option<NextStep> {
         loop {
             let (entry, lower) = self.pop()?;
             if lower {
                 let rank = self.ready.changed();
                 match &entry {
-                    Entry::Task(due) => {
+                    ReadyEntry::Task(due) => {
                         if let Some(tracked) = self.tasks.get_mut(&due.identity) {
                             tracked.rank = rank;
                         }
                     }
-                    Entry::Host(_) => {}
-                    Entry::Effect(runner) => self.lower_pending(*runner, rank),
-                    Entry::Frame(id) => {
+                    ReadyEntry::Host(_) => {}
+                    ReadyEntry::Effect(runner) => self.lower_pending(*runner, rank),
+                    ReadyEntry::Frame(id) => {
                         if let Some(frame) = self.frame(*id) {
                             frame.rank = rank;
                         }
@@ -272,24 +272,24 @@ impl State {
                 continue;
             }
             let due = match entry {
-                Entry::Frame(id) => match self.take_frame(id) {
+                ReadyEntry::Frame(id) => match self.take_frame(id) {
                     Some((who, call)) => {
                         self.begin_turn(who, Some(Runner::Frame(id)));
-                        return Some(Next::Frame(id, call));
+                        return Some(NextStep::Frame(id, call));
                     }
                     None => continue,
                 },
-                Entry::Effect(runner) => match self.take_pending(runner) {
+                ReadyEntry::Effect(runner) => match self.take_pending(runner) {
                     Some(who) => {
                         self.step += 1;
                         self.running = who;
                         self.record_step(self.key_of(runner));
-                        return Some(Next::Effect(runner));
+                        return Some(NextStep::Effect(runner));
                     }
                     None => continue,
                 },
-                Entry::Task(due) => due,
-                Entry::Host(key) => self.take_first(key),
+                ReadyEntry::Task(due) => due,
+                ReadyEntry::Host(key) => self.take_first(key),
             };
             let runner = self.runner_of(due.identity);
             let tracked = self.tasks.get(&due.identity);
@@ -298,13 +298,13 @@ impl State {
             let who = label.unwrap_or_else(|| due.runnable.info());
             self.count_out(due.age);
             self.begin_turn(Who::Task(who), runner);
-            return Some(Next::Task(due.runnable, runs_on));
+            return Some(NextStep::Task(due.runnable, runs_on));
         }
     }
 
     /// Takes the next entry, as the script says or drawn; the flag says that it must be lowered
     /// instead.
-    fn pop(&mut self) -> Option<(Entry, bool)> {
+    fn pop(&mut self) -> Option<(ReadyEntry, bool)> {
         let Some(mut reading) = self.reading.take() else {
             return self.ready.pop();
         };
@@ -321,21 +321,21 @@ impl State {
     }
 
     /// Returns the key of the task or frame that continues with this entry.
-    fn key(&self, entry: &Entry) -> u64 {
+    fn key(&self, entry: &ReadyEntry) -> u64 {
         let task = |identity| self.tasks.get(&identity).map(|tracked| tracked.origin.key);
         let key = match entry {
-            Entry::Task(due) => task(due.identity),
-            Entry::Host(host) => {
+            ReadyEntry::Task(due) => task(due.identity),
+            ReadyEntry::Host(host) => {
                 let first = self.hosts.get(host).and_then(VecDeque::front);
                 first.and_then(|due| task(due.identity))
             }
-            Entry::Frame(id) => {
+            ReadyEntry::Frame(id) => {
                 let mut frames = self.frames.iter();
                 frames
                     .find(|frame| frame.id == *id)
                     .map(|frame| frame.origin.key)
             }
-            Entry::Effect(runner) => Some(self.key_of(*runner)),
+            ReadyEntry::Effect(runner) => Some(self.key_of(*runner)),
         };
         key.unwrap_or(0)
     }
@@ -354,8 +354,8 @@ impl State {
     }
 
     /// Returns the origin of the turn in progress, or the one outside all turns.
-    pub(super) fn origin(&mut self) -> &mut Origin {
-        let State {
+    pub(super) fn origin(&mut self) -> &mut TurnOrigin {
+        let SimState {
             turn,
             tasks,
             frames,
@@ -391,7 +391,7 @@ impl State {
     }
 
     fn begin_turn(&mut self, who: Who, runner: Option<Runner>) {
-        self.turn = runner.map(Turn::new);
+        self.turn = runner.map(RunningTurn::new);
         if let Some(runner) = runner {
             self.waits.remove(&runner);
         }
@@ -440,7 +440,7 @@ impl State {
     }
 
     pub(super) fn add(&mut self, what: What) {
-        let State {
+        let SimState {
             trace,
             step,
             now,
@@ -455,7 +455,7 @@ impl State {
     }
 
     /// Forgets a task or actor that has ended.
-    pub(super) fn forget(&mut self, task: &TaskInfo) -> (Option<Tracked>, Option<Lane>) {
+    pub(super) fn forget(&mut self, task: &TaskInfo) -> (Option<Tracked>, Option<MessageLane>) {
         let identity = identity(task);
         // An actor that another executor runs has ended during the turn of that executor's task.
         let turn = self.turn.map(|turn| turn.runner);
@@ -472,7 +472,7 @@ impl State {
         } else {
             None
         };
-        self.sends_waiting -= lane.as_ref().map_or(0, Lane::waiting);
+        self.sends_waiting -= lane.as_ref().map_or(0, MessageLane::waiting);
         (tracked, lane)
     }
 
@@ -481,12 +481,12 @@ impl State {
         if let Some(tracked) = self.tasks.get(&identity(&actor)) {
             return tracked.label.clone();
         }
-        let State {
+        let SimState {
             lanes, tasks_born, ..
         } = self;
         let lane = lanes.entry(actor.id()).or_insert_with(|| {
             *tasks_born += 1;
-            Lane::new(actor.numbered(*tasks_born))
+            MessageLane::new(actor.numbered(*tasks_born))
         });
         lane.to.clone()
     }

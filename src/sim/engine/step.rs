@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::simulation::Simulation;
-use super::state::Next;
+use super::state::NextStep;
 use crate::contain::contain;
 use crate::instant;
 use crate::runtime::context::{Role, ThreadContext};
@@ -13,7 +13,7 @@ use crate::scheduler::WorkerLocal;
 use crate::task::Runnable;
 
 /// The outcome of a step.
-pub(super) enum Step {
+pub(super) enum StepOutcome {
     /// An entry has run, or time has passed.
     Done,
     /// Nothing is ready and no deadline is left.
@@ -26,14 +26,14 @@ pub(super) enum Step {
 
 impl Simulation {
     /// Runs one step; with `is_late`, also after the run has failed.
-    pub(super) fn step(&self, inner: &Arc<Inner>, is_late: bool) -> Step {
+    pub(super) fn step(&self, inner: &Arc<Inner>, is_late: bool) -> StepOutcome {
         self.see_to_closing(inner);
         let mut state = self.state.lock();
         if state.failure.is_some() && !is_late {
-            return Step::Failed;
+            return StepOutcome::Failed;
         }
         if state.step >= state.last_step {
-            return Step::TooMany;
+            return StepOutcome::TooMany;
         }
         let now = state.now;
         instant::simulate(Some(now));
@@ -45,35 +45,35 @@ impl Simulation {
             state.running = before;
         }
         match state.next() {
-            Some(Next::Frame(id, call)) => {
+            Some(NextStep::Frame(id, call)) => {
                 drop(state);
                 self.poll(inner, id, call);
-                Step::Done
+                StepOutcome::Done
             }
-            Some(Next::Task(runnable, runs_on)) => {
+            Some(NextStep::Task(runnable, runs_on)) => {
                 drop(state);
                 self.run(inner, runnable, &runs_on);
-                Step::Done
+                StepOutcome::Done
             }
-            Some(Next::Effect(runner)) => {
+            Some(NextStep::Effect(runner)) => {
                 drop(state);
                 self.arrive(inner, runner);
-                Step::Done
+                StepOutcome::Done
             }
             None => {
                 let is_closing = state.closing.is_some();
                 let deadline = state.closing.as_ref().and_then(|closing| closing.deadline);
                 if let Some(next) = inner.timers.next().into_iter().chain(deadline).min() {
                     state.now = next.max(now);
-                    return Step::Done;
+                    return StepOutcome::Done;
                 }
                 drop(state);
                 if !is_closing {
-                    return Step::Rest;
+                    return StepOutcome::Rest;
                 }
                 // No actor that is left can end any more.
                 self.end_closing(inner);
-                Step::Done
+                StepOutcome::Done
             }
         }
     }

@@ -19,13 +19,13 @@ const EVENTS_A_STEP: usize = 16;
 const SHOWN_A_STEP: usize = 12;
 
 pub(crate) struct Trace {
-    events: VecDeque<Event>,
+    events: VecDeque<SimEvent>,
     /// The number of steps for which events are kept.
     steps: usize,
     fingerprint: u64,
 }
 
-struct Event {
+struct SimEvent {
     step: u64,
     at: Instant,
     who: Who,
@@ -83,7 +83,7 @@ impl Trace {
             self.events.pop_front();
         }
         let who = who.clone();
-        self.events.push_back(Event {
+        self.events.push_back(SimEvent {
             step,
             at,
             who,
@@ -109,10 +109,11 @@ impl Trace {
                 "{:>6} {seconds:>6}.{micros:06}  {}",
                 first.step, first.who
             );
-            let same =
-                |next: &&Event| (next.step, next.who.number()) == (first.step, first.who.number());
+            let same = |next: &&SimEvent| {
+                (next.step, next.who.number()) == (first.step, first.who.number())
+            };
             let (mut parts, mut last) = (vec![first.what.to_string()], &first.what);
-            while let Some(Event { who, what, .. }) = events.next_if(same) {
+            while let Some(SimEvent { who, what, .. }) = events.next_if(same) {
                 match what {
                     What::Ends(ended) if ended.number() == who.number() => {
                         parts.push("ends".into());

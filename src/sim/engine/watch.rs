@@ -19,11 +19,11 @@ use crate::sync::{Mutex, PerProcess};
 /// they stop a test that hangs. A step that two looks find is reported.
 const LOOKS_EVERY: Duration = Duration::from_secs(5);
 
-static WATCH: PerProcess<Mutex<Watch>> = PerProcess::new();
+static WATCH: PerProcess<Mutex<WatchList>> = PerProcess::new();
 
 /// The simulations that run now.
 #[derive(Default)]
-struct Watch {
+struct WatchList {
     running: Vec<Watched>,
     /// How many were ever listed.
     listed: u64,
@@ -76,8 +76,8 @@ impl Drop for Watching {
     }
 }
 
-fn watch() -> &'static Mutex<Watch> {
-    WATCH.get_or_init(|| Mutex::new(Watch::default()))
+fn watch() -> &'static Mutex<WatchList> {
+    WATCH.get_or_init(|| Mutex::new(WatchList::default()))
 }
 
 /// Looks at the simulations that run until there are none.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use super::{CHILDREN, KEPT_MAX, Key, Table};
+use super::{CHILDREN, DeadlineKey, DeadlineTable, KEPT_MAX};
 use crate::instant::Instant;
-use crate::timers::{FIRED_AT_ONCE, Kind, Timers};
+use crate::timers::{DeadlineKind, FIRED_AT_ONCE, Timers};
 use crate::waker::KeptWaker;
 
 /// A waker that is told from others.
@@ -19,14 +19,14 @@ impl Wake for Bell {
 /// A table beside a sorted map of the same deadlines.
 #[derive(Default)]
 struct Beside {
-    table: Table,
+    table: DeadlineTable,
     /// By time and by the order of insertion.
-    sorted: BTreeMap<(u64, usize), (Key, Kind, Waker)>,
+    sorted: BTreeMap<(u64, usize), (DeadlineKey, DeadlineKind, Waker)>,
     inserted: usize,
 }
 
 impl Beside {
-    fn insert(&mut self, at: u64, kind: Kind) {
+    fn insert(&mut self, at: u64, kind: DeadlineKind) {
         let waker = Waker::from(Arc::new(Bell));
         let (key, earliest) =
             self.table
@@ -37,7 +37,7 @@ impl Beside {
         assert_eq!(earliest, self.sorted.keys().next() == Some(&place));
     }
 
-    fn remove(&mut self, nth: usize) -> Option<Key> {
+    fn remove(&mut self, nth: usize) -> Option<DeadlineKey> {
         let place = *self.sorted.keys().nth(nth)?;
         let (key, _, waker) = self.sorted.remove(&place)?;
         let removed = self.table.remove(key).expect("it is in the table");
@@ -62,7 +62,7 @@ impl Beside {
         assert_eq!(self.table.first(), first);
         assert_eq!(self.table.is_empty(), first.is_none());
         let time_outs = self.sorted.values();
-        let time_outs = time_outs.filter(|(_, kind, _)| *kind == Kind::TimeOut);
+        let time_outs = time_outs.filter(|(_, kind, _)| *kind == DeadlineKind::TimeOut);
         assert_eq!(self.table.time_outs(), time_outs.count());
         for (place, entry) in self.table.heap.iter().enumerate() {
             let parent = place.saturating_sub(1) / CHILDREN;
@@ -81,7 +81,7 @@ fn the_table_does_what_a_sorted_map_does() {
         let mut gone = Vec::new();
         for now in 0..400 {
             for _ in 0..random.usize(0..4) {
-                let kind = [Kind::Event, Kind::TimeOut][random.usize(0..2)];
+                let kind = [DeadlineKind::Event, DeadlineKind::TimeOut][random.usize(0..2)];
                 beside.insert(now + random.u64(0..50), kind);
             }
             if random.bool() {
@@ -105,7 +105,7 @@ fn the_table_does_what_a_sorted_map_does() {
 fn deadlines_of_one_time_leave_in_the_order_in_which_they_came() {
     let mut beside = Beside::default();
     for _ in 0..100 {
-        beside.insert(7, Kind::Event);
+        beside.insert(7, DeadlineKind::Event);
     }
     assert_eq!((beside.fire(6), beside.fire(7)), (0, 100));
 }
@@ -114,13 +114,13 @@ fn deadlines_of_one_time_leave_in_the_order_in_which_they_came() {
 fn an_empty_table_gives_back_the_memory_of_many_deadlines() {
     let mut beside = Beside::default();
     for at in 0..=KEPT_MAX as u64 {
-        beside.insert(at, Kind::Event);
+        beside.insert(at, DeadlineKind::Event);
     }
     assert!(beside.table.spare().is_none(), "it is not empty");
     beside.fire(u64::MAX);
     assert!(beside.table.spare().is_some());
     assert!(beside.table.spare().is_none(), "nothing is left");
-    beside.insert(1, Kind::Event);
+    beside.insert(1, DeadlineKind::Event);
     beside.check();
 }
 
@@ -129,7 +129,7 @@ fn all_that_is_due_is_fired_also_if_it_is_much() {
     let (timers, at) = (Timers::new(), Instant::now());
     let many = 3 * FIRED_AT_ONCE;
     for _ in 0..many {
-        let armed = timers.insert(at, Kind::Event, KeptWaker::noop());
+        let armed = timers.insert(at, DeadlineKind::Event, KeptWaker::noop());
         assert!(armed.is_some(), "the table is open");
     }
     assert_eq!(timers.fire(at), many);

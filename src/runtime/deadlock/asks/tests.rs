@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::{Asks, Edge, Listing, deadlocked, end};
+use super::{AskList, Edge, Listing, deadlocked, end};
 use crate::runtime::deadlock::Who;
 use crate::task::TaskInfo;
 
@@ -20,11 +20,11 @@ fn info(id: u64) -> TaskInfo {
 
 const TASK: u64 = u64::MAX;
 
-fn listed(asks: &Asks, edge: (u64, u64)) -> Listing {
+fn listed(asks: &AskList, edge: (u64, u64)) -> Listing {
     listed_with(asks, edge, false)
 }
 
-fn listed_with(asks: &Asks, (asker, asked): (u64, u64), is_timed: bool) -> Listing {
+fn listed_with(asks: &AskList, (asker, asked): (u64, u64), is_timed: bool) -> Listing {
     let from = match asker {
         TASK => Who::Other("a task"),
         actor => Who::Task(info(actor)),
@@ -35,7 +35,7 @@ fn listed_with(asks: &Asks, (asker, asked): (u64, u64), is_timed: bool) -> Listi
 
 /// Ends these asks, and returns the texts of their deadlocks.
 fn texts(edges: &[(u64, u64)]) -> Vec<String> {
-    let asks = Asks::alone();
+    let asks = AskList::alone();
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
     assert_eq!(end(&asks.waiting(), &[]), edges.len());
     let text = |listing: &Listing| listing.leave(&mut None).unwrap().to_string();
@@ -43,7 +43,7 @@ fn texts(edges: &[(u64, u64)]) -> Vec<String> {
 }
 
 fn error_of(edges: &[(u64, u64)]) -> String {
-    let asks = Asks::alone();
+    let asks = AskList::alone();
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
     end(&asks.waiting(), &[]);
     let deadlock = listings[0].leave(&mut None).unwrap();
@@ -154,7 +154,7 @@ fn ten_thousand_mutual_asks_are_ten_thousand_cycles() {
 /// Returns which of these asks are deadlocked when only timeouts are left. The third field says
 /// whether an ask has a timeout.
 fn in_deadlock(asks_of: &[(u64, u64, bool)]) -> Option<Vec<usize>> {
-    let asks = Asks::alone();
+    let asks = AskList::alone();
     let list = |&(asker, asked, is_timed)| listed_with(&asks, (asker, asked), is_timed);
     let listings: Vec<Listing> = asks_of.iter().map(list).collect();
     end(&deadlocked(asks.waiting(), &[])?, &[]);
@@ -183,7 +183,7 @@ fn a_timeout_of_an_ask_outside_a_cycle_delays_the_detection() {
 
 #[test]
 fn an_unlisted_ask_is_neither_ended_nor_part_of_a_path() {
-    let asks = Asks::alone();
+    let asks = AskList::alone();
     let one = listed(&asks, (0, 1));
     let two = listed(&asks, (1, 0));
     drop(two);
@@ -214,7 +214,7 @@ impl Wake for Looks {
 
 #[test]
 fn all_asks_are_ended_before_the_first_asker_is_woken() {
-    let asks = Asks::alone();
+    let asks = AskList::alone();
     let looks = Arc::new(Looks {
         listings: [listed(&asks, (0, 1)), listed(&asks, (1, 0))],
         ended: AtomicUsize::new(0),
@@ -232,7 +232,7 @@ fn all_asks_are_ended_before_the_first_asker_is_woken() {
 
 #[test]
 fn a_listing_outlives_its_list() {
-    let asks = Asks::alone();
+    let asks = AskList::alone();
     let one = listed(&asks, (0, 1));
     drop(asks);
     assert!(one.is_waiting());

@@ -1,14 +1,14 @@
 //! Tests of which phase precedes which attempt.
 
-use super::Phase::{self, Aggressive, Moderate, Relaxed};
 use super::Polling;
+use super::PollingPhase::{self, Aggressive, Moderate, Relaxed};
 
-fn phases(polling: Polling, attempts: std::ops::Range<u32>) -> Vec<Phase> {
+fn phases(polling: Polling, attempts: std::ops::Range<u32>) -> Vec<PollingPhase> {
     attempts.map(|attempt| polling.phase(attempt)).collect()
 }
 
-fn steals(phases: &[Phase]) -> usize {
-    let steals = |phase: &&Phase| {
+fn steals(phases: &[PollingPhase]) -> usize {
+    let steals = |phase: &&PollingPhase| {
         let (Aggressive { steals } | Moderate { steals } | Relaxed { steals }) = phase;
         *steals
     };

@@ -32,30 +32,24 @@
 //! - an actor whose messages block: [`Detached`](crate::Detached);
 //! - a value that must not leave its thread: [`Pinned`](crate::Pinned).
 
-mod again;
 mod board;
 mod builder;
 mod cell;
 mod core;
-mod end;
 mod error;
 mod handle;
 mod job;
-mod job_handle;
 mod keys;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod offer;
-mod retry;
 mod serving;
-mod status;
 mod worker;
 
 pub use board::KeyPolicy;
-pub use builder::Builder;
+pub use builder::MarketBuilder;
+pub use core::Status;
 pub use error::{JobError, OfferError, TryOfferError};
 pub use handle::Market;
-pub use job::Job;
-pub use job_handle::JobHandle;
-pub use status::Status;
+pub use job::{Job, JobHandle};
 pub use worker::is_cancelled;

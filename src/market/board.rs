@@ -4,7 +4,7 @@
 //! first job of each known key that is not served; `behind` has all other jobs. So the first entry
 //! of `ready` is the next job, and a key has a job in `ready` or is served, never both or neither.
 //! A key counts its jobs in `behind`. No number is given twice, so the ticket of a job that is gone
-//! is in no map. User code runs only in [`Board::seat`], which changes nothing: `K: Eq`. No key and
+//! is in no map. User code runs only in [`Board::find`], which changes nothing: `K: Eq`. No key and
 //! no job is dropped here: each goes back to the caller.
 
 #[cfg(all(test, not(greenroom_loom)))]
@@ -13,7 +13,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::mem::replace;
 
-use super::keys::{Keyed, Keys, Slot};
+use super::keys::{KeySlot, Keyed, Keys};
 
 /// How many jobs of one key a market accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +30,13 @@ pub(super) struct Ticket {
     /// What is missing to the highest priority.
     below: u32,
     number: u64,
-    slot: Option<Slot>,
+    slot: Option<KeySlot>,
 }
 
-/// The place of a job that is not the first of its key: next to the others of the key.
+/// The index of a job that is not the first of its key: next to the others of the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Behind {
-    slot: Slot,
+    slot: KeySlot,
     below: u32,
     number: u64,
 }
@@ -52,7 +52,7 @@ impl Behind {
 }
 
 impl Ticket {
-    /// Returns the place of the job if it is not the first one of its key.
+    /// Returns the index of the job among those behind, if it has a key.
     fn behind(self) -> Option<Behind> {
         Some(Behind {
             slot: self.slot?,
@@ -63,100 +63,29 @@ impl Ticket {
 }
 
 /// What is known of a key.
-struct Known {
+struct KnownKey {
     /// The number of its jobs in `behind`.
     behind: usize,
-    turn: Turn,
-}
-
-/// What is in front of the jobs of a key that are in `behind`.
-enum Turn {
-    /// The first one, which is in `ready`. The fields are those of its ticket.
-    Ready { below: u32, number: u64 },
-    /// A job that is served, and is not on the board any more.
-    Served,
-}
-
-impl Turn {
-    fn of(ticket: Ticket) -> Self {
-        Turn::Ready {
-            below: ticket.below,
-            number: ticket.number,
-        }
-    }
-}
-
-/// The key of a job that is served. It goes back to the board with [`Board::done`].
-#[must_use = "its key is served until `done`"]
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Served(Slot);
-
-/// A job that was taken.
-pub(super) struct Taken<J> {
-    pub(super) job: J,
-    pub(super) ticket: Ticket,
-    /// The key of the job, if it has one.
-    pub(super) served: Option<Served>,
+    /// Its first job, which is in `ready`. `None` while a job of it is served, which is not on the
+    /// board any more.
+    first: Option<Behind>,
 }
 
 pub(super) struct Board<K, J> {
     policy: KeyPolicy,
-    keys: Keys<K, Known>,
+    keys: Keys<K, KnownKey>,
     ready: BTreeMap<Ticket, J>,
     behind: BTreeMap<Behind, J>,
     /// How many numbers were given.
     numbers: u64,
 }
 
-/// Where a job joins the board. A seat that is dropped has changed nothing.
-pub(super) struct Seat<'a, K, J> {
-    board: &'a mut Board<K, J>,
-    key: &'a mut Option<Keyed<K>>,
-    /// The slot of the key if the key is known.
-    found: Option<Slot>,
-}
-
 impl<K: Eq, J> Board<K, J> {
-    /// Finds the place for a job of this key, or of none.
+    /// Returns the slot of this key, if there is a key and it is known.
     ///
     /// This compares keys of equal hashes, and so may panic.
-    pub(super) fn seat<'a>(&'a mut self, key: &'a mut Option<Keyed<K>>) -> Seat<'a, K, J> {
-        let found = key.as_ref().and_then(|key| self.keys.find(key));
-        Seat {
-            board: self,
-            key,
-            found,
-        }
-    }
-}
-
-impl<K, J> Seat<'_, K, J> {
-    /// Returns whether the policy lets the job join now.
-    pub(super) fn is_admitted(&self) -> bool {
-        let Some(slot) = self.found else { return true };
-        match self.board.policy {
-            KeyPolicy::One => false,
-            KeyPolicy::Queue(most) => self.board.keys[slot].behind < most,
-        }
-    }
-
-    /// Adds a job, admitted or not. It takes the key, unless the key is known. The number is one
-    /// that the board has given, for this job alone.
-    pub(super) fn add(self, number: u64, priority: u32, job: J) -> Ticket {
-        let Seat { board, key, found } = self;
-        let mut ticket = Ticket {
-            below: u32::MAX - priority,
-            number,
-            slot: found,
-        };
-        match found {
-            Some(slot) => board.join(slot, ticket, job),
-            None => {
-                ticket.slot = key.take().map(|keyed| board.learn(keyed, ticket));
-                board.ready.insert(ticket, job);
-            }
-        }
-        ticket
+    pub(super) fn find(&self, key: &Option<Keyed<K>>) -> Option<KeySlot> {
+        self.keys.find(key.as_ref()?)
     }
 }
 
@@ -187,24 +116,53 @@ impl<K, J> Board<K, J> {
         self.ready.len()
     }
 
-    /// Takes the next job. Its key is served until [`done`](Board::done).
-    pub(super) fn take(&mut self) -> Option<Taken<J>> {
-        let (ticket, job) = self.ready.pop_first()?;
-        let served = ticket.slot.map(|slot| {
-            self.keys[slot].turn = Turn::Served;
-            Served(slot)
-        });
-        Some(Taken {
-            job,
-            ticket,
-            served,
-        })
+    /// Returns whether the policy lets a job join now, whose key was [found](Board::find) so.
+    pub(super) fn is_admitted(&self, found: Option<KeySlot>) -> bool {
+        let Some(slot) = found else { return true };
+        match self.policy {
+            KeyPolicy::One => false,
+            KeyPolicy::Queue(most) => self.keys[slot].behind < most,
+        }
     }
 
-    /// Frees the key of a job that has ended. Returns the key if no job of it waits.
-    pub(super) fn done(&mut self, served: Option<Served>) -> Option<Keyed<K>> {
-        let Served(slot) = served?;
-        self.follow(slot)
+    /// Adds a job, admitted or not, whose key was [found](Board::find) so. It takes the key, unless
+    /// the key is known. The number is one that the board has given, for this job alone.
+    pub(super) fn add(
+        &mut self,
+        found: Option<KeySlot>,
+        key: &mut Option<Keyed<K>>,
+        number: u64,
+        priority: u32,
+        job: J,
+    ) -> Ticket {
+        let mut ticket = Ticket {
+            below: u32::MAX - priority,
+            number,
+            slot: found,
+        };
+        match found {
+            Some(slot) => self.join(slot, ticket, job),
+            None => {
+                ticket.slot = key.take().map(|keyed| self.learn(keyed, ticket));
+                self.ready.insert(ticket, job);
+            }
+        }
+        ticket
+    }
+
+    /// Takes the next job. Its key is served until [`done`](Board::done).
+    pub(super) fn take(&mut self) -> Option<(Ticket, J)> {
+        let (ticket, job) = self.ready.pop_first()?;
+        if let Some(slot) = ticket.slot {
+            self.keys[slot].first = None;
+        }
+        Some((ticket, job))
+    }
+
+    /// Frees the key of a job that was taken and has ended. Returns the key if no job of it waits.
+    #[must_use = "a key is dropped by the caller"]
+    pub(super) fn done(&mut self, ticket: Ticket) -> Option<Keyed<K>> {
+        self.follow(ticket.slot?)
     }
 
     /// Removes a job that waits. Returns it, and its key if no other job has it.
@@ -239,37 +197,41 @@ impl<K, J> Board<K, J> {
     }
 
     /// Adds a job of a known key.
-    fn join(&mut self, slot: Slot, ticket: Ticket, job: J) {
+    fn join(&mut self, slot: KeySlot, ticket: Ticket, job: J) {
         let known = &mut self.keys[slot];
         known.behind += 1;
-        let (mut place, mut job) = (ticket, job);
-        if let Turn::Ready { below, number } = known.turn {
-            let slot = Some(slot);
-            let first = Ticket {
-                below,
-                number,
-                slot,
-            };
-            if ticket < first {
-                known.turn = Turn::of(ticket);
-                let overtaken = self.ready.remove(&first);
-                let overtaken = overtaken.expect("the first job of a key is ready");
-                self.ready.insert(ticket, replace(&mut job, overtaken));
-                place = first;
-            }
+        let (mut behind, mut job) = (ticket, job);
+        if let Some(first) = known.first.map(Behind::ticket)
+            && ticket < first
+        {
+            // The job overtakes the first one, which goes behind instead of it.
+            known.first = ticket.behind();
+            let overtaken = self.ready.remove(&first);
+            let overtaken = overtaken.expect("the first job of a key is ready");
+            self.ready.insert(ticket, replace(&mut job, overtaken));
+            behind = first;
         }
-        let behind = place.behind().expect("the job has a key");
+        let behind = behind.behind().expect("the job has a key");
         self.behind.insert(behind, job);
     }
 
     /// Makes a key known, whose first job has this ticket but for the slot.
-    fn learn(&mut self, keyed: Keyed<K>, ticket: Ticket) -> Slot {
-        let turn = Turn::of(ticket);
-        self.keys.insert(keyed, Known { behind: 0, turn })
+    fn learn(&mut self, keyed: Keyed<K>, ticket: Ticket) -> KeySlot {
+        let known = KnownKey {
+            behind: 0,
+            first: None,
+        };
+        let slot = self.keys.insert(keyed, known);
+        let slotted = Ticket {
+            slot: Some(slot),
+            ..ticket
+        };
+        self.keys[slot].first = slotted.behind();
+        slot
     }
 
     /// Puts the next job of a key to the front, or forgets the key if there is none.
-    fn follow(&mut self, slot: Slot) -> Option<Keyed<K>> {
+    fn follow(&mut self, slot: KeySlot) -> Option<Keyed<K>> {
         let known = &mut self.keys[slot];
         if known.behind == 0 {
             return Some(self.keys.remove(slot));
@@ -283,7 +245,7 @@ impl<K, J> Board<K, J> {
         let next = *next.expect("a key counts its jobs").0;
         let job = self.behind.remove(&next).expect("it was just found");
         known.behind -= 1;
-        known.turn = Turn::of(next.ticket());
+        known.first = Some(next);
         self.ready.insert(next.ticket(), job);
         None
     }

@@ -6,17 +6,15 @@ use std::future::poll_fn;
 use std::hash::Hash;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_core::Stream;
 
 use super::board::KeyPolicy;
-use super::core::{Core, Limits, Phase};
-use super::end::EndOf;
-use super::handle::Market;
-use super::serving;
+use super::core::{MarketCore, MarketLimits};
+use super::handle::{EndOf, Market};
+use super::serving::{StopOnDrop, hire};
 use crate::actor::{ActorBuilder, Address, Context};
 use crate::error::BuildError;
 use crate::runtime::{Runtime, max_blocking_workers};
@@ -24,7 +22,7 @@ use crate::timers::TimerThread;
 
 /// The options of a [`Market`].
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<K> {
+pub struct MarketBuilder<K> {
     runtime: Option<Runtime>,
     max_workers: Option<usize>,
     capacity: usize,
@@ -38,14 +36,14 @@ const WORKERS: usize = 64;
 
 impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     /// Creates the options of a market.
-    pub fn builder() -> Builder<K> {
-        Builder::new()
+    pub fn builder() -> MarketBuilder<K> {
+        MarketBuilder::new()
     }
 }
 
-impl<K> Builder<K> {
+impl<K> MarketBuilder<K> {
     fn new() -> Self {
-        Builder {
+        MarketBuilder {
             runtime: None,
             max_workers: None,
             capacity: WORKERS * WORKERS,
@@ -99,7 +97,7 @@ impl<K> Builder<K> {
     }
 }
 
-impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
+impl<K: Hash + Eq + Clone + Send + 'static> MarketBuilder<K> {
     /// Builds the market. It has no worker until a job is offered.
     ///
     /// # Errors
@@ -120,7 +118,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
             let reason = "is 0, but must be at least 1".into();
             return Err(impossible("capacity", reason));
         }
-        let limits = Limits {
+        let limits = MarketLimits {
             workers,
             jobs: self.capacity,
             idle: self.idle,
@@ -133,10 +131,10 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
                 impossible("runtime", reason)
             })?;
         }
-        let core = Core::new(limits, inner, serving::start);
+        let core = MarketCore::new(limits, inner, hire);
         if let Some(runtime) = &runtime {
-            let stops = Stops(core.clone());
-            let stops = ActorBuilder::new(stops, Stops::run).name("market");
+            let stops = StopOnDrop(Some(core.clone()));
+            let stops = ActorBuilder::new(stops, guard).name("market");
             let spawned = stops.on(runtime).try_spawn();
             let spawned = spawned.map_err(|error| {
                 impossible("runtime", format!("is of no use: {}", error.problem()))
@@ -147,36 +145,25 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
     }
 }
 
-/// The actor that stops a market when its runtime shuts down.
-struct Stops<K: Send + 'static>(Arc<Core<K>>);
-
-impl<K: Send + 'static> Stops<K> {
-    async fn run(self, mut cx: Context<Infallible>) {
-        // Without an address the mailbox would be closed.
-        let _open: Address<Infallible> = cx.address();
-        let mut end = EndOf::new(&self.0);
-        poll_fn(|task| {
-            let is_over = Pin::new(&mut end).poll(task).is_ready();
-            match is_over || Pin::new(&mut cx).poll_next(task).is_ready() {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
-        })
-        .await;
-    }
-}
-
-impl<K: Send + 'static> Drop for Stops<K> {
-    fn drop(&mut self) {
-        if self.0.is_here() {
-            self.0.close(Phase::Stopped);
+/// Keeps the guard that stops a market until the market has ended, or its runtime shuts down.
+async fn guard<K: Send + 'static>(stops: StopOnDrop<K>, mut cx: Context<Infallible>) {
+    // Without an address the mailbox would be closed.
+    let _open: Address<Infallible> = cx.address();
+    let Some(core) = &stops.0 else { return };
+    let mut end = EndOf::new(core);
+    poll_fn(|task| {
+        let is_over = Pin::new(&mut end).poll(task).is_ready();
+        match is_over || Pin::new(&mut cx).poll_next(task).is_ready() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
-    }
+    })
+    .await;
 }
 
-impl<K> fmt::Debug for Builder<K> {
+impl<K> fmt::Debug for MarketBuilder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("MarketBuilder")
             .field("max_workers", &self.max_workers)
             .field("capacity", &self.capacity)
             .field("per_key", &self.per_key)

@@ -11,46 +11,35 @@ use std::time::Duration;
 
 use slab::Slab;
 
-use super::board::{Board, KeyPolicy, Served, Ticket};
+use super::board::{Board, KeyPolicy, Ticket};
 use super::cell::{Shown, Work};
 use super::error::JobError;
-use super::job_handle::Hub;
+use super::job::JobMarket;
 use super::keys::Keyed;
-use super::retry::Retry;
-use super::status::Status;
-use super::worker::Worker;
+use super::worker::{MarketWorker, StartRetry};
 use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
-use crate::runtime::{Inner, context, print_fault};
+use crate::runtime::{Inner, bring_thread, context, print_fault};
 use crate::sync::{Mutex, MutexGuard, Process, mutant};
 use crate::task::Executor;
 use crate::waker::KeptWaker;
 
-pub(super) struct Core<K> {
-    pub(super) limits: Limits,
+pub(super) struct MarketCore<K> {
+    pub(super) limits: MarketLimits,
     /// `None` if the workers have threads of the process's pool.
     pub(super) runtime: Option<Arc<Inner>>,
-    /// Gets a thread for the worker that is on its way.
-    employ: fn(&Arc<Core<K>>, Employ),
+    /// Gets a thread for a worker that was created just now.
+    hire: fn(&Arc<MarketCore<K>>),
     /// The process that has the threads.
     process: Process,
     /// Its hashes are the same for the whole life of the market.
     pub(super) hasher: RandomState,
-    state: Mutex<State<K>>,
-}
-
-/// Which worker needs a thread.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Employ {
-    /// One that was created just now.
-    New,
-    /// One for which no thread was started when it was asked for.
-    Again,
+    state: Mutex<MarketState<K>>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct MarketLimits {
     pub(super) workers: usize,
     pub(super) jobs: usize,
     /// How long a worker without a job stays.
@@ -59,28 +48,55 @@ pub(super) struct Limits {
 }
 
 /// A job on the board.
-pub(super) struct Waiting {
+pub(super) struct WaitingJob {
     pub(super) work: Arc<dyn Work>,
-    since: Instant,
+    pub(super) since: Instant,
+}
+
+/// The state of a market at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// The number of jobs that wait. 0 when the market was stopped.
+    pub waiting: usize,
+    /// The number of jobs that run.
+    pub running: usize,
+    /// The number of workers that wait for a job.
+    pub idle: usize,
+    /// The number of workers that were ever created.
+    pub created: u64,
+    /// The number of workers that have ended.
+    pub died: u64,
+    /// The number of jobs that a stop has discarded.
+    pub discarded: u64,
+    /// The number of workers for which the system started no thread.
+    pub failed_starts: u64,
+    /// The longest time that a job has waited before it began.
+    pub longest_wait: Duration,
+    /// The board has no room for another job.
+    pub is_full: bool,
+    /// The market was not stopped. A market that is being drained operates until its last job has
+    /// ended.
+    pub is_operating: bool,
 }
 
 /// How far a market has come to its end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
+pub(super) enum MarketPhase {
     Open,
     /// What waits runs, and nothing is accepted.
     Draining,
     Stopped,
 }
 
-pub(super) struct State<K> {
-    pub(super) board: Board<K, Waiting>,
+pub(super) struct MarketState<K> {
+    pub(super) board: Board<K, WaitingJob>,
     /// The producers that wait for room, by the numbers of their jobs.
     pub(super) line: BTreeMap<u64, KeptWaker>,
     /// The producers that have left the line and have not used the room that they were given. None
     /// when nothing is accepted any more.
     pub(super) given: usize,
-    pub(super) phase: Phase,
+    pub(super) phase: MarketPhase,
     /// The workers: those that come, are idle, or run a job.
     alive: usize,
     /// The workers of `alive` that were created and have not come yet.
@@ -92,16 +108,16 @@ pub(super) struct State<K> {
     /// The system has started no thread for the worker that is on its way.
     is_stuck: bool,
     /// The workers that wait and were not woken, in the order in which they began to wait.
-    pub(super) idle: BTreeMap<u64, Arc<Worker>>,
+    pub(super) idle: BTreeMap<u64, Arc<MarketWorker>>,
     waits: u64,
     /// The workers that run a job.
-    pub(super) running: BTreeMap<Ticket, Arc<Worker>>,
+    pub(super) running: BTreeMap<Ticket, Arc<MarketWorker>>,
     created: u64,
     died: u64,
     discarded: u64,
     failed_starts: u64,
     longest_wait: Duration,
-    pub(super) retry: Retry,
+    pub(super) retry: StartRetry,
     /// The tasks that wait for the end.
     pub(super) enders: Slab<KeptWaker>,
 }
@@ -111,39 +127,35 @@ pub(super) struct Aftermath<K> {
     pub(super) wakers: Vec<KeptWaker>,
     /// Keys and jobs that are to be dropped.
     pub(super) keys: Vec<Keyed<K>>,
-    pub(super) refused: Vec<(Waiting, JobError)>,
-    pub(super) woken: Vec<Arc<Worker>>,
+    pub(super) refused: Vec<(WaitingJob, JobError)>,
+    pub(super) woken: Vec<Arc<MarketWorker>>,
     /// Wakers that are to be dropped.
     pub(super) stale: Vec<KeptWaker>,
     /// A job whose outcome is not awaited.
     unwanted: Option<Arc<dyn Work>>,
-    employ: Option<Employ>,
+    /// A worker was created, and needs a thread.
+    is_hiring: bool,
+    /// No thread was started when the worker on its way needed one.
+    is_asking_again: bool,
 }
 
-/// A job that a worker has taken.
-pub(super) struct Begun {
-    pub(super) work: Arc<dyn Work>,
-    pub(super) ticket: Ticket,
-    pub(super) served: Option<Served>,
-}
-
-impl<K: Send + 'static> Core<K> {
+impl<K: Send + 'static> MarketCore<K> {
     pub(super) fn new(
-        limits: Limits,
+        limits: MarketLimits,
         runtime: Option<Arc<Inner>>,
-        employ: fn(&Arc<Self>, Employ),
+        hire: fn(&Arc<Self>),
     ) -> Arc<Self> {
-        Arc::new(Core {
+        Arc::new(MarketCore {
             limits,
             runtime,
-            employ,
+            hire,
             process: Process::current(),
             hasher: RandomState::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(MarketState {
                 board: Board::new(limits.policy),
                 line: BTreeMap::new(),
                 given: 0,
-                phase: Phase::Open,
+                phase: MarketPhase::Open,
                 alive: 0,
                 absent: 0,
                 is_coming: false,
@@ -157,7 +169,7 @@ impl<K: Send + 'static> Core<K> {
                 discarded: 0,
                 failed_starts: 0,
                 longest_wait: Duration::ZERO,
-                retry: Retry::default(),
+                retry: StartRetry::default(),
                 enders: Slab::new(),
             }),
         })
@@ -165,7 +177,7 @@ impl<K: Send + 'static> Core<K> {
 
     /// Locks the state. Earlier effects of a simulated turn come first.
     #[inline]
-    fn state(&self) -> MutexGuard<'_, State<K>> {
+    fn state(&self) -> MutexGuard<'_, MarketState<K>> {
         context::settle();
         self.state.lock()
     }
@@ -177,7 +189,7 @@ impl<K: Send + 'static> Core<K> {
     #[track_caller]
     pub(super) fn change<R>(
         self: &Arc<Self>,
-        change: impl FnOnce(&mut State<K>, &mut Aftermath<K>) -> R,
+        change: impl FnOnce(&mut MarketState<K>, &mut Aftermath<K>) -> R,
     ) -> R {
         self.process.check();
         let mut after = Aftermath {
@@ -187,15 +199,18 @@ impl<K: Send + 'static> Core<K> {
             woken: Vec::new(),
             stale: Vec::new(),
             unwanted: None,
-            employ: None,
+            is_hiring: false,
+            is_asking_again: false,
         };
         let mut state = self.state();
         let result = change(&mut state, &mut after);
-        state.settle(&self.limits, &mut after);
+        state.judge(&self.limits, &mut after);
         drop(state);
         // Workers first: what is dropped then may wait for the jobs that they take.
-        if let Some(employ) = after.employ {
-            (self.employ)(self, employ);
+        if after.is_asking_again {
+            bring_thread(self.runtime.as_ref());
+        } else if after.is_hiring {
+            (self.hire)(self);
         }
         for worker in after.woken.drain(..) {
             worker.wake();
@@ -243,8 +258,8 @@ impl<K: Send + 'static> Core<K> {
         Arc::as_ptr(self).cast::<()>() as usize
     }
 
-    /// Accepts nothing more. Waiting jobs run only if the market is drained.
-    pub(super) fn close(self: &Arc<Self>, phase: Phase) {
+    /// Accepts nothing more. WaitingJob jobs run only if the market is drained.
+    pub(super) fn close(self: &Arc<Self>, phase: MarketPhase) {
         self.change(|state, after| {
             if state.phase >= phase {
                 return;
@@ -256,7 +271,7 @@ impl<K: Send + 'static> Core<K> {
             if !mutant("a_stop_forgets_the_line") {
                 after.wakers.extend(line.into_values());
             }
-            if phase == Phase::Stopped {
+            if phase == MarketPhase::Stopped {
                 let (jobs, keys) = state.board.clear();
                 state.discarded += jobs.len() as u64;
                 let discarded = jobs.into_iter().map(|job| (job, JobError::Discarded));
@@ -283,7 +298,7 @@ impl<K: Send + 'static> Core<K> {
             failed_starts: state.failed_starts,
             longest_wait: state.longest_wait,
             is_full: !state.line.is_empty() || !state.has_room(&self.limits),
-            is_operating: state.phase < Phase::Stopped,
+            is_operating: state.phase < MarketPhase::Stopped,
         }
     }
 
@@ -293,39 +308,44 @@ impl<K: Send + 'static> Core<K> {
     }
 }
 
-impl<K> State<K> {
+/// The mutation that frees a key before its job runs.
+const FREED_EARLY: &str = "a_key_is_freed_before_its_job_runs";
+
+impl<K> MarketState<K> {
     /// Returns whether there is room that no producer was given.
-    pub(super) fn has_room(&self, limits: &Limits) -> bool {
+    pub(super) fn has_room(&self, limits: &MarketLimits) -> bool {
         self.board.len() + self.given < limits.jobs
     }
 
     /// Begins the next job, for this worker.
-    pub(super) fn begin(&mut self, worker: &Arc<Worker>) -> Option<Begun> {
-        let mut taken = self.board.take()?;
-        if mutant("a_key_is_freed_before_its_job_runs") {
-            drop(self.board.done(taken.served.take()));
+    pub(super) fn begin(&mut self, worker: &Arc<MarketWorker>) -> Option<(Ticket, Arc<dyn Work>)> {
+        let (ticket, job) = self.board.take()?;
+        if mutant(FREED_EARLY) {
+            drop(self.board.done(ticket));
         }
         worker.renew();
-        let waited = Instant::now().duration_since(taken.job.since);
+        let waited = Instant::now().duration_since(job.since);
         self.longest_wait = self.longest_wait.max(waited);
-        self.running.insert(taken.ticket, worker.clone());
-        Some(Begun {
-            work: taken.job.work,
-            ticket: taken.ticket,
-            served: taken.served,
-        })
+        self.running.insert(ticket, worker.clone());
+        Some((ticket, job.work))
     }
 
     /// Notes that a job has run, and frees its key. Returns whether its outcome is yet to be
     /// discarded.
-    pub(super) fn end(&mut self, job: Begun, after: &mut Aftermath<K>) -> bool {
-        if let Some(worker) = self.running.remove(&job.ticket) {
+    pub(super) fn end(
+        &mut self,
+        (ticket, work): (Ticket, Arc<dyn Work>),
+        after: &mut Aftermath<K>,
+    ) -> bool {
+        if let Some(worker) = self.running.remove(&ticket) {
             worker.renew();
         }
-        after.keys.extend(self.board.done(job.served));
-        let Shown { waker, is_unwanted } = job.work.show();
+        if !mutant(FREED_EARLY) {
+            after.keys.extend(self.board.done(ticket));
+        }
+        let Shown { waker, is_unwanted } = work.show();
         after.wakers.extend(waker);
-        after.unwanted = is_unwanted.then_some(job.work);
+        after.unwanted = is_unwanted.then_some(work);
         is_unwanted
     }
 
@@ -346,8 +366,8 @@ impl<K> State<K> {
 
     /// Makes a worker without a job wait for one. Returns the number of this wait, or nothing if no
     /// job will come.
-    pub(super) fn linger(&mut self, worker: &Arc<Worker>) -> Option<u64> {
-        if self.phase == Phase::Stopped {
+    pub(super) fn linger(&mut self, worker: &Arc<MarketWorker>) -> Option<u64> {
+        if self.phase == MarketPhase::Stopped {
             return None;
         }
         self.waits += 1;
@@ -371,14 +391,14 @@ impl<K> State<K> {
 
     pub(super) fn is_over(&self) -> bool {
         let is_still = self.alive == 0 || mutant("a_market_ends_before_its_workers");
-        self.phase == Phase::Stopped && is_still
+        self.phase == MarketPhase::Stopped && is_still
     }
 
     /// Judges what a change has led to: producers, workers and the end.
-    fn settle(&mut self, limits: &Limits, after: &mut Aftermath<K>) {
+    fn judge(&mut self, limits: &MarketLimits, after: &mut Aftermath<K>) {
         let is_drained = self.board.len() == 0 && self.running.is_empty();
-        if self.phase == Phase::Draining && is_drained {
-            self.phase = Phase::Stopped;
+        if self.phase == MarketPhase::Draining && is_drained {
+            self.phase = MarketPhase::Stopped;
             after
                 .woken
                 .extend(std::mem::take(&mut self.idle).into_values());
@@ -400,10 +420,10 @@ impl<K> State<K> {
                 self.alive += 1;
                 self.created += 1;
                 self.absent += 1;
-                after.employ = Some(Employ::New);
+                after.is_hiring = true;
             }
         }
-        let is_end = self.phase == Phase::Stopped && after.unwanted.is_none();
+        let is_end = self.phase == MarketPhase::Stopped && after.unwanted.is_none();
         if is_end && !mutant("a_stop_waits_for_workers_without_threads") {
             // Those that have not come may get their threads late.
             while self.absent > 0 {
@@ -412,21 +432,12 @@ impl<K> State<K> {
             }
         }
         if self.is_coming && std::mem::take(&mut self.is_stuck) {
-            after.employ = Some(Employ::Again);
+            after.is_asking_again = true;
         }
         if self.is_over() {
             after
                 .wakers
                 .extend(std::mem::take(&mut self.enders).into_iter().map(|it| it.1));
-        }
-    }
-}
-
-impl Waiting {
-    pub(super) fn new(work: Arc<dyn Work>) -> Self {
-        Waiting {
-            work,
-            since: Instant::now(),
         }
     }
 }
@@ -447,7 +458,7 @@ impl<K> Aftermath<K> {
     }
 }
 
-impl<K: Send + 'static> Hub for Core<K> {
+impl<K: Send + 'static> JobMarket for MarketCore<K> {
     fn is_here(&self) -> bool {
         self.is_here()
     }

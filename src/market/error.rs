@@ -3,9 +3,7 @@
 //! A job that is not accepted comes back in its error.
 
 use std::fmt;
-use std::task::Poll;
 
-use super::job::Job;
 use crate::contain::Panic;
 
 /// The reason why a market did not accept a job, with the job.
@@ -40,27 +38,6 @@ pub enum JobError {
 
 const STOPPING: &str = "the market accepts no more jobs";
 const KEY_BUSY: &str = "the key of the job has as many jobs in the market as it may have";
-
-impl<K, F> OfferError<Job<K, Box<F>>> {
-    /// Returns the error of a job whose work was boxed, as an output.
-    pub(super) fn unbox<R>(self) -> Poll<Result<R, OfferError<Job<K, F>>>> {
-        Poll::Ready(Err(match self {
-            OfferError::Stopping(job) => OfferError::Stopping(job.unbox()),
-            OfferError::KeyBusy(job) => OfferError::KeyBusy(job.unbox()),
-        }))
-    }
-}
-
-impl<K, F> TryOfferError<Job<K, Box<F>>> {
-    /// Returns the error of a job whose work was boxed.
-    pub(super) fn unbox<R>(self) -> Result<R, TryOfferError<Job<K, F>>> {
-        Err(match self {
-            TryOfferError::Full(job) => TryOfferError::Full(job.unbox()),
-            TryOfferError::Stopping(job) => TryOfferError::Stopping(job.unbox()),
-            TryOfferError::KeyBusy(job) => TryOfferError::KeyBusy(job.unbox()),
-        })
-    }
-}
 
 impl<J> OfferError<J> {
     /// Returns the job.

@@ -1,4 +1,4 @@
-//! Markets, as programs hold them.
+//! Markets, as programs hold them, and the wait for their end.
 //!
 //! The last handle stops its market. While there is one, the pool tells the market when a thread
 //! does not start.
@@ -6,23 +6,22 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::hash::Hash;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use futures_util::future::Either;
 
-use super::core::{Core, Phase};
-use super::end::EndOf;
+use super::core::{MarketCore, MarketPhase, Status};
 use super::error::{OfferError, TryOfferError};
-use super::job::Job;
-use super::job_handle::JobHandle;
+use super::job::{Job, JobHandle};
 use super::offer::Offered;
-use super::status::Status;
 use super::worker;
 use crate::contain::contain;
 use crate::park;
 use crate::runtime::{Runtime, forget_borrower, may_wait, register_borrower};
 use crate::task::is_large;
+use crate::waker::KeptWaker;
 
 /// A board of jobs and the workers that take them.
 ///
@@ -30,7 +29,7 @@ use crate::task::is_large;
 /// they may block. Two jobs of one key, of type `K`, never run at the same time.
 ///
 /// Dropping the last clone stops the market, and waits until the jobs that run have ended. On a
-/// worker of a runtime it gives the worker's place away first, as
+/// worker of a runtime it gives the worker away first, as
 /// [`block_on`](crate::Runtime::block_on) does. It does not wait on a worker of the market, on a
 /// pinned thread, on a [`Stage`](crate::Stage) or when a runtime that is over drops the task that
 /// has it: use [`stop`](Market::stop) and [`stopped`](Market::stopped) there.
@@ -52,10 +51,10 @@ use crate::task::is_large;
 ///     market.drain().await;
 /// });
 /// ```
-pub struct Market<K: Send + 'static = ()>(Arc<Held<K>>);
+pub struct Market<K: Send + 'static = ()>(Arc<MarketOwner<K>>);
 
 /// Is dropped with the last handle.
-struct Held<K: Send + 'static>(Arc<Core<K>>);
+struct MarketOwner<K: Send + 'static>(Arc<MarketCore<K>>);
 
 impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     /// Offers a job. Waits for room while the board is full.
@@ -66,11 +65,11 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     /// # Errors
     /// [`OfferError`] returns the job and says why it was not accepted.
     ///
-    /// A future that was polled keeps its place in the line until it is dropped. No other
+    /// A future that was polled keeps its turn in the line until it is dropped. No other
     /// producer overtakes it, even if it is not polled any more.
     ///
     /// # Cancel safety
-    /// If the future is dropped, its place in the line and the job are lost.
+    /// If the future is dropped, its turn in the line and the job are lost.
     #[doc(alias = "Add_Job")]
     pub fn offer<T, F>(
         &self,
@@ -143,7 +142,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     /// get their jobs back. Jobs that run go on to their end.
     #[doc(alias = "Stop")]
     pub fn stop(&self) {
-        self.0.0.close(Phase::Stopped);
+        self.0.0.close(MarketPhase::Stopped);
     }
 
     /// Accepts no more jobs, and waits until those that were accepted have ended.
@@ -156,7 +155,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     pub fn drain(&self) -> impl Future<Output = ()> + Send + use<K> {
         let core = self.0.0.clone();
         async move {
-            core.close(Phase::Draining);
+            core.close(MarketPhase::Draining);
             EndOf::new(&core).await;
         }
     }
@@ -178,15 +177,15 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
 }
 
 impl<K: Send + 'static> Market<K> {
-    pub(super) fn new(core: Arc<Core<K>>) -> Self {
+    pub(super) fn new(core: Arc<MarketCore<K>>) -> Self {
         register_borrower(core.runtime.as_ref(), &core);
-        Market(Arc::new(Held(core)))
+        Market(Arc::new(MarketOwner(core)))
     }
 }
 
 /// Waits for a future on this thread.
 #[track_caller]
-pub(super) fn wait_for<K, F: Future>(core: &Arc<Core<K>>, future: F) -> F::Output {
+pub(super) fn wait_for<K, F: Future>(core: &Arc<MarketCore<K>>, future: F) -> F::Output {
     let here = || Runtime::try_current().map(|runtime| runtime.inner().clone());
     // A simulation cannot wait for threads that are not of it.
     let other = || here().filter(|runtime| !runtime.is_simulated());
@@ -212,19 +211,19 @@ fn without_full<J>(error: TryOfferError<J>) -> OfferError<J> {
     }
 }
 
-impl<K: Send + 'static> Drop for Held<K> {
+impl<K: Send + 'static> Drop for MarketOwner<K> {
     fn drop(&mut self) {
         let core = &self.0;
         if !core.is_here() {
             return;
         }
-        core.close(Phase::Stopped);
+        core.close(MarketPhase::Stopped);
         forget_borrower(core.runtime.as_ref(), core);
         let current = Runtime::try_current();
         let is_over = current.is_some_and(|runtime| runtime.inner().is_over());
         let may_wait = !is_over && !worker::is_inside(core.address()) && may_wait();
         if may_wait && !core.is_still() {
-            // Without a spare thread the worker's place cannot be given away.
+            // Without a spare thread the worker cannot be given away.
             contain(|| wait_for(core, EndOf::new(core)));
         }
     }
@@ -243,5 +242,54 @@ impl<K: Send + 'static> fmt::Debug for Market<K> {
         f.debug_struct("Market")
             .field("status", &status)
             .finish_non_exhaustive()
+    }
+}
+
+/// Completes when a market was stopped or drained, and its last worker has left.
+pub(super) struct EndOf<K: Send + 'static> {
+    core: Arc<MarketCore<K>>,
+    /// The index of its waker.
+    index: Option<usize>,
+}
+
+impl<K: Send + 'static> EndOf<K> {
+    pub(super) fn new(core: &Arc<MarketCore<K>>) -> Self {
+        EndOf {
+            core: core.clone(),
+            index: None,
+        }
+    }
+}
+
+impl<K: Send + 'static> Future for EndOf<K> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = KeptWaker::new(cx.waker());
+        let own = &mut *self;
+        own.core.change(|state, after| {
+            if state.is_over() {
+                after.stale.push(waker);
+                own.index = None;
+                return Poll::Ready(());
+            }
+            match own.index {
+                Some(index) => after
+                    .stale
+                    .push(std::mem::replace(&mut state.enders[index], waker)),
+                None => own.index = Some(state.enders.insert(waker)),
+            }
+            Poll::Pending
+        })
+    }
+}
+
+impl<K: Send + 'static> Drop for EndOf<K> {
+    fn drop(&mut self) {
+        // At the end all wakers leave.
+        if let Some(index) = self.index.filter(|_| self.core.is_here()) {
+            self.core
+                .change(|state, after| after.stale.extend(state.enders.try_remove(index)));
+        }
     }
 }

@@ -1,6 +1,20 @@
-//! A job that is to be offered: its work, its key and its priority.
+//! A job that is to be offered, and the right to the result of one that was accepted.
+//!
+//! A job holds its work, its key and its priority until a market accepts it. Then the market has the
+//! work, and the handle knows where: by the market and a ticket.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::board::Ticket;
+use super::cell::Outcome;
+use super::error::{JobError, OfferError, TryOfferError};
+use crate::contain::Panic;
+use crate::runtime::context;
+use crate::sync::LEFT_BEHIND;
 
 /// A closure for a market, with the key that it shares with other jobs, and its priority.
 ///
@@ -67,6 +81,131 @@ impl<K: fmt::Debug, F> fmt::Debug for Job<K, F> {
         f.debug_struct("Job")
             .field("key", &self.key)
             .field("priority", &self.priority)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, F> OfferError<Job<K, Box<F>>> {
+    /// Returns the error of a job whose work was boxed, as an output.
+    pub(super) fn unbox<R>(self) -> Poll<Result<R, OfferError<Job<K, F>>>> {
+        Poll::Ready(Err(match self {
+            OfferError::Stopping(job) => OfferError::Stopping(job.unbox()),
+            OfferError::KeyBusy(job) => OfferError::KeyBusy(job.unbox()),
+        }))
+    }
+}
+
+impl<K, F> TryOfferError<Job<K, Box<F>>> {
+    /// Returns the error of a job whose work was boxed.
+    pub(super) fn unbox<R>(self) -> Result<R, TryOfferError<Job<K, F>>> {
+        Err(match self {
+            TryOfferError::Full(job) => TryOfferError::Full(job.unbox()),
+            TryOfferError::Stopping(job) => TryOfferError::Stopping(job.unbox()),
+            TryOfferError::KeyBusy(job) => TryOfferError::KeyBusy(job.unbox()),
+        })
+    }
+}
+
+/// A market as the handles of its jobs know it.
+pub(super) trait JobMarket: Send + Sync {
+    /// Takes a job off the board. Returns whether it had not begun; otherwise tells the job.
+    fn cancel(self: Arc<Self>, ticket: Ticket) -> bool;
+
+    /// Returns whether this is the process that has the market's threads.
+    fn is_here(&self) -> bool;
+
+    /// Reports a panic that is not awaited.
+    fn report(&self, panic: Panic);
+}
+
+/// The result of an accepted job, as a future.
+///
+/// Dropping it lets the job go on. If the job then panics, the panic reaches
+/// [`on_fault`](crate::Builder::on_fault).
+///
+/// # Errors
+/// [`JobError`] says why there is no result.
+///
+/// # Panics
+/// When it is polled after it has returned the result. In a child of `fork` all methods panic, and
+/// a drop does nothing.
+///
+/// # Cancel safety
+/// Cancel safe: the result stays here until it is returned.
+#[must_use = "a result that is not awaited is dropped; `drop` it to say so"]
+pub struct JobHandle<T> {
+    job: Arc<dyn Outcome<T>>,
+    market: Arc<dyn JobMarket>,
+    ticket: Ticket,
+    is_over: bool,
+}
+
+impl<T> JobHandle<T> {
+    pub(super) fn new(
+        job: Arc<dyn Outcome<T>>,
+        market: Arc<dyn JobMarket>,
+        ticket: Ticket,
+    ) -> Self {
+        JobHandle {
+            job,
+            market,
+            ticket,
+            is_over: false,
+        }
+    }
+
+    /// Cancels the job, unless it has begun. Returns whether it had not begun.
+    ///
+    /// The result is [`JobError::Cancelled`] then, and the closure is dropped before this returns.
+    /// A job that has begun goes on, and [`is_cancelled`](super::is_cancelled) returns true in it.
+    pub fn cancel(&self) -> bool {
+        !self.is_finished() && self.market.clone().cancel(self.ticket)
+    }
+
+    /// Returns whether the job has ended, in whichever way.
+    pub fn is_finished(&self) -> bool {
+        // In a child of `fork` a lock may stay locked.
+        assert!(self.market.is_here(), "{LEFT_BEHIND}");
+        context::settle();
+        self.is_over || self.job.is_over()
+    }
+}
+
+impl<T> Future for JobHandle<T> {
+    type Output = Result<T, JobError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(
+            !self.is_over,
+            "a result was polled after it had been returned"
+        );
+        assert!(self.market.is_here(), "{LEFT_BEHIND}");
+        context::settle();
+        let polled = self.job.poll(cx);
+        self.is_over = polled.is_ready();
+        polled
+    }
+}
+
+impl<T> Unpin for JobHandle<T> {}
+
+impl<T> Drop for JobHandle<T> {
+    fn drop(&mut self) {
+        // In a child of `fork` a lock may stay locked.
+        if !self.market.is_here() {
+            return;
+        }
+        if let Some(panic) = self.job.abandon() {
+            self.market.report(panic);
+        }
+    }
+}
+
+impl<T> fmt::Debug for JobHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_finished = self.market.is_here().then(|| self.is_finished());
+        f.debug_struct("JobHandle")
+            .field("is_finished", &is_finished)
             .finish_non_exhaustive()
     }
 }

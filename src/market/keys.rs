@@ -34,15 +34,15 @@ impl<K> Keyed<K> {
     }
 }
 
-/// The place of a known key in the slab, plus 1, so that `None` takes no memory.
+/// The index of a known key in the slab, plus 1, so that `None` takes no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot(NonZeroU32);
+pub(super) struct KeySlot(NonZeroU32);
 
-impl Slot {
+impl KeySlot {
     fn new(index: usize) -> Self {
         let number = index.checked_add(1).and_then(|it| u32::try_from(it).ok());
         let number = number.and_then(NonZeroU32::new);
-        Slot(number.expect("memory ends before 2^32 keys"))
+        KeySlot(number.expect("memory ends before 2^32 keys"))
     }
 
     fn index(self) -> usize {
@@ -50,18 +50,18 @@ impl Slot {
     }
 }
 
-struct Entry<K, V> {
+struct KeyEntry<K, V> {
     hash: u32,
     /// The next one in its chain.
-    next: Option<Slot>,
+    next: Option<KeySlot>,
     key: K,
     value: V,
 }
 
 pub(super) struct Keys<K, V> {
-    entries: Slab<Entry<K, V>>,
+    entries: Slab<KeyEntry<K, V>>,
     /// The first slots of the chains, of which there is at least one.
-    chains: Vec<Option<Slot>>,
+    chains: Vec<Option<KeySlot>>,
 }
 
 impl<K, V> Keys<K, V> {
@@ -74,7 +74,7 @@ impl<K, V> Keys<K, V> {
 
     /// Returns the slot of the key, if it is known. This compares keys of equal hashes, and so may
     /// panic.
-    pub(super) fn find(&self, keyed: &Keyed<K>) -> Option<Slot>
+    pub(super) fn find(&self, keyed: &Keyed<K>) -> Option<KeySlot>
     where
         K: Eq,
     {
@@ -90,15 +90,15 @@ impl<K, V> Keys<K, V> {
     }
 
     /// Adds a key that is not known.
-    pub(super) fn insert(&mut self, keyed: Keyed<K>, value: V) -> Slot {
+    pub(super) fn insert(&mut self, keyed: Keyed<K>, value: V) -> KeySlot {
         let Keyed { hash, key } = keyed;
-        let slot = self.entries.insert(Entry {
+        let slot = self.entries.insert(KeyEntry {
             hash,
             next: None,
             key,
             value,
         });
-        let slot = Slot::new(slot);
+        let slot = KeySlot::new(slot);
         self.link(slot);
         while self.chains.len() < self.entries.len() {
             self.split();
@@ -107,9 +107,9 @@ impl<K, V> Keys<K, V> {
     }
 
     /// Removes a key.
-    pub(super) fn remove(&mut self, slot: Slot) -> Keyed<K> {
+    pub(super) fn remove(&mut self, slot: KeySlot) -> Keyed<K> {
         self.unlink(slot);
-        let Entry { hash, key, .. } = self.entries.remove(slot.index());
+        let KeyEntry { hash, key, .. } = self.entries.remove(slot.index());
         if self.entries.is_empty() && self.entries.capacity() > KEPT {
             *self = Keys::new();
         }
@@ -129,20 +129,20 @@ impl<K, V> Keys<K, V> {
         }
     }
 
-    fn link(&mut self, slot: Slot) {
+    fn link(&mut self, slot: KeySlot) {
         let chain = self.chain(self.entries[slot.index()].hash);
         let next = self.chains[chain].replace(slot);
         self.entries[slot.index()].next = next;
     }
 
-    fn unlink(&mut self, slot: Slot) {
-        let Entry { hash, next, .. } = self.entries[slot.index()];
+    fn unlink(&mut self, slot: KeySlot) {
+        let KeyEntry { hash, next, .. } = self.entries[slot.index()];
         let chain = self.chain(hash);
-        let mut place = &mut self.chains[chain];
-        while let Some(other) = place.filter(|other| *other != slot) {
-            place = &mut self.entries[other.index()].next;
+        let mut link = &mut self.chains[chain];
+        while let Some(other) = link.filter(|other| *other != slot) {
+            link = &mut self.entries[other.index()].next;
         }
-        *place = next;
+        *link = next;
     }
 
     /// Adds a chain, for some keys of the chain that has its number without the highest bit.
@@ -160,7 +160,7 @@ impl<K, V> Keys<K, V> {
         self.link_all(keys);
     }
 
-    fn link_all(&mut self, mut first: Option<Slot>) {
+    fn link_all(&mut self, mut first: Option<KeySlot>) {
         while let Some(slot) = first {
             first = self.entries[slot.index()].next;
             self.link(slot);
@@ -168,16 +168,16 @@ impl<K, V> Keys<K, V> {
     }
 }
 
-impl<K, V> Index<Slot> for Keys<K, V> {
+impl<K, V> Index<KeySlot> for Keys<K, V> {
     type Output = V;
 
-    fn index(&self, slot: Slot) -> &V {
+    fn index(&self, slot: KeySlot) -> &V {
         &self.entries[slot.index()].value
     }
 }
 
-impl<K, V> IndexMut<Slot> for Keys<K, V> {
-    fn index_mut(&mut self, slot: Slot) -> &mut V {
+impl<K, V> IndexMut<KeySlot> for Keys<K, V> {
+    fn index_mut(&mut self, slot: KeySlot) -> &mut V {
         &mut self.entries[slot.index()].value
     }
 }
@@ -186,7 +186,7 @@ impl<K, V> IndexMut<Slot> for Keys<K, V> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{KEPT, Keyed, Keys, Slot};
+    use super::{KEPT, KeySlot, Keyed, Keys};
 
     impl<K, V> Keys<K, V> {
         pub(crate) fn capacity(&self) -> usize {
@@ -194,7 +194,7 @@ mod tests {
         }
 
         /// Returns all keys by a walk of the chains, and checks what always holds.
-        pub(crate) fn walk(&self) -> Vec<(Slot, &V)> {
+        pub(crate) fn walk(&self) -> Vec<(KeySlot, &V)> {
             let mut all = Vec::new();
             for (chain, first) in self.chains.iter().enumerate() {
                 let mut next = *first;
@@ -256,6 +256,6 @@ mod tests {
     #[cfg(target_pointer_width = "64")]
     #[test]
     fn a_key_of_64_bits_takes_16_bytes_and_its_value() {
-        assert_eq!(size_of::<super::Entry<u64, [u64; 3]>>(), 16 + 24);
+        assert_eq!(size_of::<super::KeyEntry<u64, [u64; 3]>>(), 16 + 24);
     }
 }

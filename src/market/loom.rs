@@ -10,19 +10,17 @@ use ::loom::{explore, model::Builder};
 
 use super::board::KeyPolicy;
 use super::cell::{JobCell, Outcome, Work};
-use super::core::{Core, Employ, Limits, Phase};
-use super::end::EndOf;
+use super::core::{MarketCore, MarketLimits, MarketPhase};
 use super::error::{JobError, TryOfferError};
-use super::handle::wait_for;
-use super::job::Job;
-use super::job_handle::JobHandle;
+use super::handle::{EndOf, wait_for};
+use super::job::{Job, JobHandle};
 use super::offer::Offered;
 use super::serving::serve;
 use crate::park;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::waker::KeptWaker;
 
-const ONE: Limits = Limits {
+const ONE: MarketLimits = MarketLimits {
     workers: 1,
     jobs: 4,
     idle: Duration::ZERO,
@@ -30,19 +28,19 @@ const ONE: Limits = Limits {
 };
 
 /// Starts a thread for a worker.
-fn hire(core: &Arc<Core<u8>>, _employ: Employ) {
+fn hire(core: &Arc<MarketCore<u8>>) {
     let core = core.clone();
     spawn(move || serve(&core));
 }
 
 /// Starts no thread for a worker, which stays on its way.
-fn promise(_core: &Arc<Core<u8>>, _employ: Employ) {}
+fn promise(_core: &Arc<MarketCore<u8>>) {}
 
-fn market(limits: Limits, employ: fn(&Arc<Core<u8>>, Employ)) -> Arc<Core<u8>> {
-    Core::new(limits, None, employ)
+fn market(limits: MarketLimits, hire: fn(&Arc<MarketCore<u8>>)) -> Arc<MarketCore<u8>> {
+    MarketCore::new(limits, None, hire)
 }
 
-fn offer<F, T>(core: &Arc<Core<u8>>, job: Job<u8, F>) -> JobHandle<T>
+fn offer<F, T>(core: &Arc<MarketCore<u8>>, job: Job<u8, F>) -> JobHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -54,8 +52,8 @@ where
 }
 
 /// Waits until a market that was stopped has ended.
-fn wait_for_end(core: &Arc<Core<u8>>) {
-    core.close(Phase::Stopped);
+fn wait_for_end(core: &Arc<MarketCore<u8>>) {
+    core.close(MarketPhase::Stopped);
     wait_for(core, EndOf::new(core));
     assert!(core.is_still(), "a market has ended with a worker");
 }
@@ -80,7 +78,7 @@ fn model_66_a_job_that_is_offered_to_an_idle_worker_runs() {
     model.expect_explicit_explore = true;
     model.check(|| {
         let idle = Duration::from_secs(1);
-        let core = market(Limits { idle, ..ONE }, hire);
+        let core = market(MarketLimits { idle, ..ONE }, hire);
         let first = offer(&core, Job::new(|| 1));
         assert!(matches!(wait_for(&core, first), Ok(1)));
         while core.status().idle == 0 {
@@ -98,7 +96,7 @@ fn model_66_a_job_that_is_offered_to_an_idle_worker_runs() {
 }
 
 /// Waits for room, then for the job. Returns whether the job ran, or came back unchanged.
-fn produce(core: &Arc<Core<u8>>, key: u8) -> bool {
+fn produce(core: &Arc<MarketCore<u8>>, key: u8) -> bool {
     let mut offered = Offered::new(core, Job::new(|| 2).key(key));
     match wait_for(core, poll_fn(|cx| offered.poll(cx))) {
         Ok(job) => matches!(wait_for(core, job), Ok(2)),
@@ -107,7 +105,7 @@ fn produce(core: &Arc<Core<u8>>, key: u8) -> bool {
     }
 }
 
-fn producer(core: &Arc<Core<u8>>, key: u8) -> JoinHandle<bool> {
+fn producer(core: &Arc<MarketCore<u8>>, key: u8) -> JoinHandle<bool> {
     let core = core.clone();
     spawn(move || produce(&core, key))
 }
@@ -116,10 +114,10 @@ fn producer(core: &Arc<Core<u8>>, key: u8) -> JoinHandle<bool> {
 #[test]
 fn model_67_producers_at_a_full_board_get_their_jobs_back_at_a_stop() {
     ::loom::model(|| {
-        let core = market(Limits { jobs: 1, ..ONE }, promise);
+        let core = market(MarketLimits { jobs: 1, ..ONE }, promise);
         let waiting = offer(&core, Job::new(|| 1));
         let producers = [1, 2].map(|key| producer(&core, key));
-        core.close(Phase::Stopped);
+        core.close(MarketPhase::Stopped);
         for producer in producers {
             assert!(producer.join().unwrap(), "a job was not given back");
         }
@@ -132,7 +130,7 @@ fn model_67_producers_at_a_full_board_get_their_jobs_back_at_a_stop() {
 #[test]
 fn model_67_producers_at_a_full_board_go_one_after_another() {
     ::loom::model(|| {
-        let core = market(Limits { jobs: 1, ..ONE }, hire);
+        let core = market(MarketLimits { jobs: 1, ..ONE }, hire);
         let first = offer(&core, Job::new(|| 1));
         let other = producer(&core, 1);
         assert!(produce(&core, 2), "a job was not run");
@@ -146,7 +144,7 @@ fn model_67_producers_at_a_full_board_go_one_after_another() {
 #[test]
 fn model_68_jobs_of_a_key_exclude_each_other() {
     ::loom::model(|| {
-        let core = market(Limits { workers: 2, ..ONE }, hire);
+        let core = market(MarketLimits { workers: 2, ..ONE }, hire);
         let running = Arc::new(AtomicUsize::new(0));
         let jobs = [(); 2].map(|()| {
             let running = running.clone();
@@ -166,9 +164,9 @@ fn model_68_jobs_of_a_key_exclude_each_other() {
 }
 
 /// Fails to start a thread once. The time until the next try passes at some moment.
-fn hire_late(core: &Arc<Core<u8>>, employ: Employ) {
+fn hire_late(core: &Arc<MarketCore<u8>>) {
     if core.status().failed_starts > 0 {
-        return hire(core, employ);
+        return hire(core);
     }
     if core.start_failed().is_some() {
         let core = core.clone();
@@ -217,9 +215,9 @@ fn model_70_a_market_ends_after_its_last_worker() {
 /// Checks that a worker that is lost stops the market, while a job is offered.
 #[test]
 fn model_70_a_lost_worker_is_not_replaced() {
-    fn lose(core: &Arc<Core<u8>>, _employ: Employ) {
+    fn lose(core: &Arc<MarketCore<u8>>) {
         let core = core.clone();
-        spawn(move || core.close(Phase::Stopped));
+        spawn(move || core.close(MarketPhase::Stopped));
     }
     ::loom::model(|| {
         let core = market(ONE, lose);

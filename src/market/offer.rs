@@ -1,4 +1,4 @@
-//! A job on its way to the board, and the producer's place in the line.
+//! A job on its way to the board, and the producer's turn in the line.
 //!
 //! While producers wait, all others wait behind them. Room is given to the first in the line, who
 //! then leaves it. Room that is given and not used goes to the next one.
@@ -9,17 +9,17 @@ use std::task::{Context, Poll};
 
 use super::board::Ticket;
 use super::cell::{JobCell, Work};
-use super::core::{Core, Phase, State, Waiting};
+use super::core::{MarketCore, MarketPhase, MarketState, WaitingJob};
 use super::error::TryOfferError;
-use super::job::Job;
-use super::job_handle::JobHandle;
+use super::job::{Job, JobHandle};
 use super::keys::Keyed;
 use crate::contain::contain;
+use crate::instant::Instant;
 use crate::waker::KeptWaker;
 
 /// A job that is being offered.
 pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
-    core: Arc<Core<K>>,
+    core: Arc<MarketCore<K>>,
     key: Option<Keyed<K>>,
     priority: u32,
     cell: Arc<JobCell<F, T>>,
@@ -29,24 +29,13 @@ pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
     is_in_line: bool,
 }
 
-/// An accepted job, or one that was not.
-type Added<K, F, T> = Result<JobHandle<T>, TryOfferError<Job<K, F>>>;
-
-/// The reason why a job was not accepted.
-#[derive(Clone, Copy)]
-enum Refused {
-    Full,
-    Stopping,
-    KeyBusy,
-}
-
 impl<K, F, T> Offered<K, F, T>
 where
     K: Hash + Eq + Send + 'static,
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    pub(super) fn new(core: &Arc<Core<K>>, job: Job<K, F>) -> Self {
+    pub(super) fn new(core: &Arc<MarketCore<K>>, job: Job<K, F>) -> Self {
         let hash = |key: &K| core.hasher.hash_one(key);
         Offered {
             key: job.key.map(|key| Keyed::new(hash(&key), key)),
@@ -59,7 +48,7 @@ where
     }
 
     /// Puts the job on the board now, or gives it back.
-    pub(super) fn now(mut self) -> Added<K, F, T> {
+    pub(super) fn now(mut self) -> Result<JobHandle<T>, TryOfferError<Job<K, F>>> {
         let core = self.core.clone();
         match core.change(|state, _| self.add(state)) {
             Ok(ticket) => Ok(self.handle(ticket)),
@@ -68,12 +57,15 @@ where
     }
 
     /// Puts the job on the board when there is room, or gives it back. It is never full then.
-    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Added<K, F, T>> {
+    pub(super) fn poll(
+        &mut self,
+        cx: &Context<'_>,
+    ) -> Poll<Result<JobHandle<T>, TryOfferError<Job<K, F>>>> {
         let mut waker = Some(KeptWaker::new(cx.waker()));
         let core = self.core.clone();
         let added = core.change(|state, after| {
             let added = self.add(state);
-            if matches!(added, Err(Refused::Full)) {
+            if matches!(added, Err(TryOfferError::Full(()))) {
                 let number = self.number(state);
                 self.is_in_line = true;
                 let own = waker.take().expect("it was just made");
@@ -90,10 +82,11 @@ where
         }
     }
 
-    fn add(&mut self, state: &mut State<K>) -> Result<Ticket, Refused> {
-        if state.phase > Phase::Open {
+    /// Puts the job on the board, or says why not.
+    fn add(&mut self, state: &mut MarketState<K>) -> Result<Ticket, TryOfferError<()>> {
+        if state.phase > MarketPhase::Open {
             self.leave(state);
-            return Err(Refused::Stopping);
+            return Err(TryOfferError::Stopping(()));
         }
         // A producer that waited may add its job when it was given room, any other one if there is
         // more.
@@ -103,15 +96,22 @@ where
             false => state.line.is_empty() && state.has_room(&self.core.limits),
         };
         if !has_room {
-            return Err(Refused::Full);
+            return Err(TryOfferError::Full(()));
         }
-        let seat = state.board.seat(&mut self.key);
-        let added = match seat.is_admitted() {
+        let found = state.board.find(&self.key);
+        let added = match state.board.is_admitted(found) {
             true => {
                 let work: Arc<dyn Work> = self.cell.clone();
-                Ok(seat.add(number, self.priority, Waiting::new(work)))
+                let (key, job) = (
+                    &mut self.key,
+                    WaitingJob {
+                        work,
+                        since: Instant::now(),
+                    },
+                );
+                Ok(state.board.add(found, key, number, self.priority, job))
             }
-            false => Err(Refused::KeyBusy),
+            false => Err(TryOfferError::KeyBusy(())),
         };
         self.leave(state);
         added
@@ -124,7 +124,7 @@ where
         JobHandle::new(self.cell.clone(), self.core.clone(), ticket)
     }
 
-    fn refused(&mut self, why: Refused) -> TryOfferError<Job<K, F>> {
+    fn refused(&mut self, why: TryOfferError<()>) -> TryOfferError<Job<K, F>> {
         let work = self.cell.recover();
         let job = Job {
             work: work.expect("a job that was not accepted has its work"),
@@ -132,27 +132,27 @@ where
             priority: self.priority,
         };
         match why {
-            Refused::Full => TryOfferError::Full(job),
-            Refused::Stopping => TryOfferError::Stopping(job),
-            Refused::KeyBusy => TryOfferError::KeyBusy(job),
+            TryOfferError::Full(()) => TryOfferError::Full(job),
+            TryOfferError::Stopping(()) => TryOfferError::Stopping(job),
+            TryOfferError::KeyBusy(()) => TryOfferError::KeyBusy(job),
         }
     }
 }
 
 impl<K: Eq + Send + 'static, F, T> Offered<K, F, T> {
     /// Returns the number of the job. It has one from its first try on.
-    fn number(&mut self, state: &mut State<K>) -> u64 {
+    fn number(&mut self, state: &mut MarketState<K>) -> u64 {
         *self.number.get_or_insert_with(|| state.board.number())
     }
 
     /// Leaves the line, or uses the room that was given. Returns the waker that was in the line.
-    fn leave(&mut self, state: &mut State<K>) -> Option<KeptWaker> {
+    fn leave(&mut self, state: &mut MarketState<K>) -> Option<KeptWaker> {
         if !std::mem::take(&mut self.is_in_line) {
             return None;
         }
         let number = self.number(state);
         let waker = state.line.remove(&number);
-        if state.phase == Phase::Open {
+        if state.phase == MarketPhase::Open {
             state.given -= usize::from(waker.is_none());
         }
         waker

@@ -3,62 +3,59 @@
 //! It asks for a job when it comes and after each job, lingers if it may, and gives its thread
 //! back. A stop dismisses a worker that has not come yet, which then finds nothing to do.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
-use super::again;
-use super::core::{Begun, Core, Employ, Phase};
-use super::worker::Worker;
-use crate::runtime::{Borrower, borrow_thread, bring_thread, is_lent};
+use super::board::Ticket;
+use super::cell::Work;
+use super::core::{MarketCore, MarketPhase};
+use super::worker::MarketWorker;
+use crate::runtime::{Borrower, borrow_thread, is_lent};
+use crate::sync::Mutex;
+use crate::time::{Sleep, sleep};
 
-/// Gets a thread for the worker that is on its way.
-pub(super) fn start<K: Send + 'static>(core: &Arc<Core<K>>, employ: Employ) {
-    let runtime = core.runtime.as_ref();
-    match employ {
-        Employ::New => {
-            let coming = Coming(Some(core.clone()));
-            borrow_thread(runtime, move || coming.arrive())
-        }
-        Employ::Again => bring_thread(runtime),
-    }
+/// Gets a thread for a worker that was created just now.
+pub(super) fn hire<K: Send + 'static>(core: &Arc<MarketCore<K>>) {
+    // The pool drops this unused when it is closed.
+    let stops = StopOnDrop(Some(core.clone()));
+    borrow_thread(core.runtime.as_ref(), move || arrive(stops))
 }
 
-impl<K: Send + 'static> Borrower for Core<K> {
+impl<K: Send + 'static> Borrower for MarketCore<K> {
     fn is_kept_waiting(self: Arc<Self>) {
         if let Some(delay) = self.start_delayed() {
-            again::after(&self, delay);
+            judge_after(&self, delay);
         }
     }
 }
 
-/// A worker that was created and has not begun.
-struct Coming<K: Send + 'static>(Option<Arc<Core<K>>>);
+/// Stops its market when it is dropped, unless the market was taken out.
+pub(super) struct StopOnDrop<K: Send + 'static>(pub(super) Option<Arc<MarketCore<K>>>);
 
-impl<K: Send + 'static> Coming<K> {
-    fn arrive(mut self) {
-        let Some(core) = self.0.take() else { return };
-        if is_lent() {
-            serve(&core);
-        } else {
-            let delay = core.start_failed();
-            if let Some(delay) = delay {
-                again::after(&core, delay);
-            }
-        }
-    }
-}
-
-impl<K: Send + 'static> Drop for Coming<K> {
+impl<K: Send + 'static> Drop for StopOnDrop<K> {
     fn drop(&mut self) {
-        if let Some(core) = self.0.take() {
-            // The pool is closed.
-            core.close(Phase::Stopped);
+        if let Some(core) = self.0.take().filter(|core| core.is_here()) {
+            core.close(MarketPhase::Stopped);
         }
+    }
+}
+
+/// Begins the work of a worker that was created, on the thread that it got.
+fn arrive<K: Send + 'static>(mut stops: StopOnDrop<K>) {
+    let Some(core) = stops.0.take() else { return };
+    if is_lent() {
+        serve(&core);
+    } else if let Some(delay) = core.start_failed() {
+        judge_after(&core, delay);
     }
 }
 
 /// What a worker does next.
-enum Next {
-    Run(Begun),
+enum WorkerStep {
+    Run(Ticket, Arc<dyn Work>),
     /// Its number.
     Linger(u64),
     /// Code of the user runs before, which may wait for the job that would be the next one.
@@ -66,12 +63,12 @@ enum Next {
     End,
 }
 
-pub(super) fn serve<K: Send + 'static>(core: &Arc<Core<K>>) {
-    let own = Worker::new(core.address());
+pub(super) fn serve<K: Send + 'static>(core: &Arc<MarketCore<K>>) {
+    let own = MarketWorker::new(core.address());
     own.inside(|| serve_as(core, &own));
 }
 
-fn serve_as<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>) {
+fn serve_as<K: Send + 'static>(core: &Arc<MarketCore<K>>, own: &Arc<MarketWorker>) {
     let is_simulated = core.runtime.as_ref().is_some_and(|it| it.is_simulated());
     let may_ever_linger = !is_simulated && !core.limits.idle.is_zero();
     let (mut is_new, mut returns) = (true, false);
@@ -81,54 +78,58 @@ fn serve_as<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>) {
             if std::mem::take(&mut is_new) {
                 state.retry.has_succeeded();
                 if !state.comes() {
-                    return Next::End;
+                    return WorkerStep::End;
                 }
             }
             if std::mem::take(&mut returns) {
                 state.arrive();
             }
             if done.take().is_some_and(|job| state.end(job, after)) {
-                return Next::AskAgain;
+                return WorkerStep::AskAgain;
             }
             if let Some(job) = state.begin(own) {
-                return Next::Run(job);
+                return WorkerStep::Run(job.0, job.1);
             }
             if let Some(wait) = may_linger.then(|| state.linger(own)).flatten() {
-                return Next::Linger(wait);
+                return WorkerStep::Linger(wait);
             }
             state.leave();
-            Next::End
+            WorkerStep::End
         });
         match next {
-            Next::Run(job) => {
-                job.work.run();
+            WorkerStep::Run(ticket, work) => {
+                work.run();
                 if is_simulated {
-                    return go_on(core, job);
+                    return go_on(core, (ticket, work));
                 }
                 may_linger = may_ever_linger;
-                done = Some(job);
+                done = Some((ticket, work));
             }
-            Next::Linger(wait) => {
+            WorkerStep::Linger(wait) => {
                 returns = linger(core, own, wait);
                 may_linger = returns;
             }
-            Next::AskAgain => {}
-            Next::End => return,
+            WorkerStep::AskAgain => {}
+            WorkerStep::End => return,
         }
     }
 }
 
 /// Makes the next job of a worker another step of the simulation.
-fn go_on<K: Send + 'static>(core: &Arc<Core<K>>, job: Begun) {
+fn go_on<K: Send + 'static>(core: &Arc<MarketCore<K>>, job: (Ticket, Arc<dyn Work>)) {
     core.change(|state, after| {
         state.end(job, after);
         (state.is_coming, state.absent) = (true, state.absent + 1);
     });
-    start(core, Employ::New);
+    hire(core);
 }
 
 /// Waits until the worker is woken or its time is over. Returns whether it was woken.
-fn linger<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>, wait: u64) -> bool {
+fn linger<K: Send + 'static>(
+    core: &Arc<MarketCore<K>>,
+    own: &Arc<MarketWorker>,
+    wait: u64,
+) -> bool {
     if own.wait(Some(core.limits.idle)) {
         return true;
     }
@@ -138,4 +139,55 @@ fn linger<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>, wait: u64) 
     // It was taken from the idle ones, so it is woken.
     while !own.wait(None) {}
     true
+}
+
+/// Judges the workers of a market again after some time, when the system has started no thread for
+/// one. Until then the market's runtime is not quiescent.
+fn judge_after<K: Send + 'static>(core: &Arc<MarketCore<K>>, delay: Duration) {
+    let own = core.clone();
+    match &core.runtime {
+        Some(runtime) => {
+            let again = async move {
+                sleep(delay).await;
+                own.change(|state, _| state.retry.fire());
+            };
+            crate::task::spawn_own(runtime.clone(), again).detach();
+        }
+        None => {
+            let again = Arc::new(Again {
+                core: own,
+                sleep: Mutex::new(Some(sleep(delay))),
+            });
+            again.poll();
+        }
+    }
+}
+
+/// Waits without a runtime.
+struct Again<K> {
+    core: Arc<MarketCore<K>>,
+    sleep: Mutex<Option<Sleep>>,
+}
+
+impl<K: Send + 'static> Again<K> {
+    fn poll(self: &Arc<Self>) {
+        let waker = Waker::from(self.clone());
+        let mut slot = self.sleep.lock();
+        let Some(sleep) = &mut *slot else { return };
+        if pin!(sleep)
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+        {
+            return;
+        }
+        *slot = None;
+        drop(slot);
+        self.core.change(|state, _| state.retry.fire());
+    }
+}
+
+impl<K: Send + 'static> Wake for Again<K> {
+    fn wake(self: Arc<Self>) {
+        self.poll();
+    }
 }

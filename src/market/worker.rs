@@ -1,4 +1,4 @@
-//! A worker as its market and its job see it.
+//! A worker as its market and its job see it, and when one without a thread is tried again.
 //!
 //! Its market is known by an address, which is compared and never followed.
 
@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::mutant;
 
-pub(super) struct Worker {
+pub(super) struct MarketWorker {
     parker: Parker,
     /// Its job was cancelled.
     is_cancelled: AtomicBool,
@@ -17,10 +18,10 @@ pub(super) struct Worker {
     market: usize,
 }
 
-impl Worker {
+impl MarketWorker {
     /// Creates a worker of the market at this address.
     pub(super) fn new(market: usize) -> Arc<Self> {
-        Arc::new(Worker {
+        Arc::new(MarketWorker {
             parker: Parker::new(),
             is_cancelled: AtomicBool::new(false),
             market,
@@ -66,7 +67,7 @@ impl Worker {
 
 crate::sync::thread_local! {
     /// The worker that has this thread.
-    static CURRENT: RefCell<Option<Arc<Worker>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<MarketWorker>>> = const { RefCell::new(None) };
 }
 
 /// Returns whether the job that runs on this thread was [cancelled](super::JobHandle::cancel) after
@@ -98,7 +99,7 @@ pub fn is_cancelled() -> bool {
     with(|worker| worker.is_cancelled.load(Ordering::Relaxed)).unwrap_or(false)
 }
 
-fn with<R>(look: impl FnOnce(&Worker) -> R) -> Option<R> {
+fn with<R>(look: impl FnOnce(&MarketWorker) -> R) -> Option<R> {
     let current = CURRENT.try_with(|current| current.borrow().clone());
     current.ok().flatten().map(|worker| look(&worker))
 }
@@ -106,4 +107,38 @@ fn with<R>(look: impl FnOnce(&Worker) -> R) -> Option<R> {
 /// Returns whether a worker of the market at this address runs the calling code.
 pub(super) fn is_inside(market: usize) -> bool {
     with(|worker| worker.market == market).unwrap_or(false)
+}
+
+/// How long a market waits before it tries again: after each failure twice as long.
+#[derive(Default)]
+pub(super) struct StartRetry {
+    last: Option<Duration>,
+    /// A try is due. At most one is at a time.
+    is_armed: bool,
+}
+
+impl StartRetry {
+    const FIRST: Duration = Duration::from_millis(10);
+    const LAST: Duration = Duration::from_secs(1);
+
+    /// Returns the time until the next try, or `None` if one is due already.
+    pub(super) fn arm(&mut self) -> Option<Duration> {
+        let was_armed = std::mem::replace(&mut self.is_armed, true);
+        if was_armed || mutant("a_failed_start_is_not_tried_again") {
+            return None;
+        }
+        let next = self.last.map_or(Self::FIRST, |last| last * 2);
+        self.last = Some(next.min(Self::LAST));
+        self.last
+    }
+
+    /// Notes that the time is over.
+    pub(super) fn fire(&mut self) {
+        self.is_armed = false;
+    }
+
+    /// Notes that a worker has a thread.
+    pub(super) fn has_succeeded(&mut self) {
+        self.last = None;
+    }
 }

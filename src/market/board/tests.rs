@@ -5,7 +5,7 @@ mod histories;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{Board, KeyPolicy, Keyed, Served, Taken, Ticket, Turn};
+use super::{Board, KeyPolicy, Keyed, Ticket};
 
 thread_local! {
     static IS_LOCKED: Cell<bool> = const { Cell::new(false) };
@@ -62,25 +62,27 @@ fn name(key: Option<Keyed<User>>) -> Option<u64> {
 fn add(board: &mut Users, key: Option<u64>, priority: u32, job: u64) -> (Ticket, bool) {
     let mut key = key.map(|key| Keyed::new(key, User(key)));
     let number = board.number();
-    let ticket = locked(|| board.seat(&mut key).add(number, priority, User(job)));
+    let ticket = locked(|| {
+        let found = board.find(&key);
+        board.add(found, &mut key, number, priority, User(job))
+    });
     assert_sound(board);
     (ticket, key.is_some())
 }
 
-fn is_admitted(board: &mut Users, key: Option<u64>) -> bool {
-    let mut key = key.map(|key| Keyed::new(key, User(key)));
-    locked(|| board.seat(&mut key).is_admitted())
+fn is_admitted(board: &Users, key: Option<u64>) -> bool {
+    let key = key.map(|key| Keyed::new(key, User(key)));
+    locked(|| board.is_admitted(board.find(&key)))
 }
 
-/// Takes a job. Returns what it is, and its key.
-fn take(board: &mut Users) -> Option<(u64, Option<Served>)> {
-    let taken = locked(|| board.take())?;
+/// Takes a job. Returns what it is, and its ticket.
+fn take(board: &mut Users) -> Option<(u64, Ticket)> {
+    let (ticket, job) = locked(|| board.take())?;
     assert_sound(board);
-    let Taken { job, served, .. } = taken;
-    Some((job.0, served))
+    Some((job.0, ticket))
 }
 
-fn done(board: &mut Users, served: Option<Served>) -> Option<u64> {
+fn done(board: &mut Users, served: Ticket) -> Option<u64> {
     let key = locked(|| board.done(served));
     assert_sound(board);
     name(key)
@@ -114,13 +116,9 @@ fn assert_sound(board: &Users) {
         let own: Vec<_> = own.map(|it| it.ticket()).collect();
         assert_eq!(known.behind, own.len());
         behind += own.len();
-        if let Turn::Ready { below, number } = known.turn {
-            let slot = Some(slot);
-            let ticket = Ticket {
-                below,
-                number,
-                slot,
-            };
+        if let Some(index) = known.first {
+            assert_eq!(index.slot, slot);
+            let ticket = index.ticket();
             assert!(board.ready.contains_key(&ticket));
             assert!(own.iter().all(|other| ticket < *other));
             first += 1;
@@ -170,15 +168,16 @@ fn two_jobs_of_a_key_are_never_served_at_once() {
 fn jobs_without_a_key_exclude_nothing() {
     let mut board = Board::new(KeyPolicy::One);
     for job in 0..3 {
-        assert!(is_admitted(&mut board, None));
+        assert!(is_admitted(&board, None));
         add(&mut board, None, 1, job);
     }
     assert_eq!((board.len(), board.runnable()), (3, 3));
     for job in 0..3 {
-        assert_eq!(take(&mut board), Some((job, None)));
-        assert!(is_admitted(&mut board, None));
+        let (taken, ticket) = take(&mut board).unwrap();
+        assert_eq!((taken, ticket.slot), (job, None));
+        assert!(is_admitted(&board, None));
+        assert_eq!(done(&mut board, ticket), None);
     }
-    assert_eq!(done(&mut board, None), None);
 }
 
 #[test]
@@ -198,14 +197,14 @@ fn one_job_of_a_key_is_admitted_until_it_has_ended() {
     // A queue of none is the same.
     for policy in [KeyPolicy::One, KeyPolicy::Queue(0)] {
         let mut board = Board::new(policy);
-        assert!(is_admitted(&mut board, Some(7)));
+        assert!(is_admitted(&board, Some(7)));
         add(&mut board, Some(7), 1, 0);
-        assert!(!is_admitted(&mut board, Some(7)));
+        assert!(!is_admitted(&board, Some(7)));
         let (_, served) = take(&mut board).unwrap();
-        assert!(!is_admitted(&mut board, Some(7)));
-        assert!(is_admitted(&mut board, Some(8)));
+        assert!(!is_admitted(&board, Some(7)));
+        assert!(is_admitted(&board, Some(8)));
         done(&mut board, served);
-        assert!(is_admitted(&mut board, Some(7)));
+        assert!(is_admitted(&board, Some(7)));
     }
 }
 
@@ -213,15 +212,15 @@ fn one_job_of_a_key_is_admitted_until_it_has_ended() {
 fn a_queue_of_two_waits_beside_the_job_that_runs() {
     let mut board = Board::new(KeyPolicy::Queue(2));
     for job in 0..3 {
-        assert!(is_admitted(&mut board, Some(7)));
+        assert!(is_admitted(&board, Some(7)));
         add(&mut board, Some(7), 1, job);
     }
-    assert!(!is_admitted(&mut board, Some(7)));
+    assert!(!is_admitted(&board, Some(7)));
     let (_, served) = take(&mut board).unwrap();
-    assert!(!is_admitted(&mut board, Some(7)));
+    assert!(!is_admitted(&board, Some(7)));
     done(&mut board, served);
-    assert!(is_admitted(&mut board, Some(7)));
-    assert!(is_admitted(&mut board, Some(8)));
+    assert!(is_admitted(&board, Some(7)));
+    assert!(is_admitted(&board, Some(8)));
 }
 
 #[test]
@@ -280,12 +279,13 @@ fn keys_with_equal_hashes_are_different() {
     for hash in [0, 1, u64::from(u32::MAX), u64::MAX] {
         for number in [7, 8, 9] {
             let mut key = Some(Keyed::new(hash, User(number)));
-            assert!(board.seat(&mut key).is_admitted());
-            let place = board.number();
-            board.seat(&mut key).add(place, 1, User(number));
+            let found = board.find(&key);
+            assert!(board.is_admitted(found));
+            let order = board.number();
+            board.add(found, &mut key, order, 1, User(number));
             assert!(key.is_none());
-            let mut key = Some(Keyed::new(hash, User(number)));
-            assert!(!board.seat(&mut key).is_admitted());
+            let key = Some(Keyed::new(hash, User(number)));
+            assert!(!board.is_admitted(board.find(&key)));
         }
         let taken = [(); 3].map(|()| take(&mut board).unwrap());
         let keys = taken.map(|(job, served)| (job, done(&mut board, served)));
@@ -298,14 +298,17 @@ fn a_panic_of_eq_changes_nothing() {
     let mut board: Users = Board::new(KeyPolicy::Queue(9));
     for number in 0..3 {
         let mut key = Some(Keyed::new(0, User(number)));
-        let place = board.number();
-        board.seat(&mut key).add(place, 1, User(number));
+        let order = board.number();
+        board.add(board.find(&key), &mut key, order, 1, User(number));
     }
     for at in 1..=3 {
         let mut key = Some(Keyed::new(0, User(2)));
         PANICS_AT.set(at);
         let added = catch_unwind(AssertUnwindSafe(|| {
-            locked(|| board.seat(&mut key).add(9, 9, User(9)))
+            locked(|| {
+                let found = board.find(&key);
+                board.add(found, &mut key, 9, 9, User(9))
+            })
         }));
         assert!(added.is_err());
         assert_eq!(name(key), Some(2));
@@ -355,8 +358,8 @@ fn ten_thousand_jobs_of_a_key_cost_one_comparison_each() {
 
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn a_key_is_known_by_24_bytes_and_each_place_takes_16() {
+fn a_key_is_known_by_24_bytes_and_each_index_takes_16() {
     use std::mem::size_of;
-    assert_eq!(size_of::<super::Known>(), 24);
+    assert_eq!(size_of::<super::KnownKey>(), 24);
     assert_eq!((size_of::<Ticket>(), size_of::<super::Behind>()), (16, 16));
 }

@@ -170,7 +170,7 @@ fn the_limits_are_judged_when_the_market_is_built() {
             .build()
             .unwrap();
         let on = || Market::<u32>::builder().on(&runtime);
-        let text = |builder: market::Builder<u32>| builder.build().unwrap_err().to_string();
+        let text = |builder: market::MarketBuilder<u32>| builder.build().unwrap_err().to_string();
         assert_eq!(
             text(on().max_workers(0)),
             "max_workers is 0, but must be from 1 to 4"

@@ -19,7 +19,7 @@ struct Waiting {
 /// A job that is served.
 struct Serving {
     key: Option<u64>,
-    served: Option<Served>,
+    ticket: Ticket,
 }
 
 struct History {
@@ -90,13 +90,13 @@ impl History {
         let is_known = key.is_some() && self.last(key).is_none();
         if self.random.u8(0..8) == 0 {
             PANICS_AT.set(self.random.usize(1..3));
-            let board = &mut self.board;
-            let seat = || locked(|| board.seat(&mut keyed).is_admitted());
+            let board = &self.board;
+            let find = || locked(|| board.is_admitted(board.find(&keyed)));
             // A panic changes nothing, which the next steps show.
-            let _ = catch_unwind(AssertUnwindSafe(seat));
+            let _ = catch_unwind(AssertUnwindSafe(find));
             PANICS_AT.set(0);
         }
-        let is_admitted = locked(|| self.board.seat(&mut keyed).is_admitted());
+        let is_admitted = locked(|| self.board.is_admitted(self.board.find(&keyed)));
         assert_eq!(is_admitted, self.is_admitted(key));
         if !is_admitted && self.random.u8(0..4) > 0 {
             return;
@@ -104,7 +104,11 @@ impl History {
         let priority = [0, 1, 2, u32::MAX][self.random.usize(0..4)];
         let job = self.tickets.len() as u64;
         let number = self.board.number();
-        let ticket = locked(|| self.board.seat(&mut keyed).add(number, priority, User(job)));
+        let board = &mut self.board;
+        let ticket = locked(|| {
+            let found = board.find(&keyed);
+            board.add(found, &mut keyed, number, priority, User(job))
+        });
         assert_eq!(name(keyed), key.filter(|_| is_known));
         assert!(self.tickets.iter().all(|it| it.number != ticket.number));
         self.tickets.push(ticket);
@@ -132,22 +136,20 @@ impl History {
         let taken = locked(|| self.board.take());
         let expected = self.next().map(|at| self.waiting.remove(at));
         assert_eq!(taken.is_some(), expected.is_some());
-        if let Some((taken, expected)) = taken.zip(expected) {
-            assert_eq!(taken.job.0, expected.job);
-            assert_eq!(taken.ticket, expected.ticket);
-            assert_eq!(taken.served.is_some(), expected.key.is_some());
-            self.serving.push(Serving {
-                key: expected.key,
-                served: taken.served,
-            });
+        if let Some(((ticket, job), expected)) = taken.zip(expected) {
+            assert_eq!(job.0, expected.job);
+            assert_eq!(ticket, expected.ticket);
+            assert_eq!(ticket.slot.is_some(), expected.key.is_some());
+            let key = expected.key;
+            self.serving.push(Serving { key, ticket });
         }
     }
 
     fn done(&mut self) {
         if !self.serving.is_empty() {
             let at = self.random.usize(..self.serving.len());
-            let Serving { key, served } = self.serving.swap_remove(at);
-            assert_eq!(done(&mut self.board, served), self.last(key));
+            let Serving { key, ticket } = self.serving.swap_remove(at);
+            assert_eq!(done(&mut self.board, ticket), self.last(key));
         }
     }
 

@@ -31,24 +31,20 @@ mod arrival;
 mod assignment;
 mod builder;
 mod clock;
-mod crew;
 mod dispatch;
-mod error;
 mod handle;
 mod limits;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod manager;
 mod outbox;
-mod places;
 mod pool;
+mod refusals;
+mod slots;
 mod spans;
-mod status;
-mod verdict;
 mod worker;
 
 pub use builder::SpoolBuilder;
-pub use error::{SpoolError, SpoolProblem};
 pub use handle::Spool;
-pub use limits::Overflow;
-pub use status::{SpoolRefusals, SpoolStatus};
+pub use limits::{Overflow, SpoolError, SpoolProblem};
+pub use refusals::{SpoolRefusals, SpoolStatus};

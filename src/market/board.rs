@@ -26,7 +26,7 @@ pub enum KeyPolicy {
 
 /// Names a job that waits, or has waited. Tickets are sorted as the jobs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Ticket {
+pub(super) struct JobTicket {
     /// What is missing to the highest priority.
     below: u32,
     number: u64,
@@ -42,8 +42,8 @@ struct Behind {
 }
 
 impl Behind {
-    fn ticket(self) -> Ticket {
-        Ticket {
+    fn ticket(self) -> JobTicket {
+        JobTicket {
             below: self.below,
             number: self.number,
             slot: Some(self.slot),
@@ -51,7 +51,7 @@ impl Behind {
     }
 }
 
-impl Ticket {
+impl JobTicket {
     /// Returns the index of the job among those behind, if it has a key.
     fn behind(self) -> Option<Behind> {
         Some(Behind {
@@ -74,7 +74,7 @@ struct KnownKey {
 pub(super) struct Board<K, J> {
     policy: KeyPolicy,
     keys: Keys<K, KnownKey>,
-    ready: BTreeMap<Ticket, J>,
+    ready: BTreeMap<JobTicket, J>,
     behind: BTreeMap<Behind, J>,
     /// How many numbers were given.
     numbers: u64,
@@ -134,8 +134,8 @@ impl<K, J> Board<K, J> {
         number: u64,
         priority: u32,
         job: J,
-    ) -> Ticket {
-        let mut ticket = Ticket {
+    ) -> JobTicket {
+        let mut ticket = JobTicket {
             below: u32::MAX - priority,
             number,
             slot: found,
@@ -151,7 +151,7 @@ impl<K, J> Board<K, J> {
     }
 
     /// Takes the next job. Its key is served until [`done`](Board::done).
-    pub(super) fn take(&mut self) -> Option<(Ticket, J)> {
+    pub(super) fn take(&mut self) -> Option<(JobTicket, J)> {
         let (ticket, job) = self.ready.pop_first()?;
         if let Some(slot) = ticket.slot {
             self.keys[slot].first = None;
@@ -161,12 +161,12 @@ impl<K, J> Board<K, J> {
 
     /// Frees the key of a job that was taken and has ended. Returns the key if no job of it waits.
     #[must_use = "a key is dropped by the caller"]
-    pub(super) fn done(&mut self, ticket: Ticket) -> Option<Keyed<K>> {
+    pub(super) fn done(&mut self, ticket: JobTicket) -> Option<Keyed<K>> {
         self.follow(ticket.slot?)
     }
 
     /// Removes a job that waits. Returns it, and its key if no other job has it.
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<(J, Option<Keyed<K>>)> {
+    pub(super) fn remove(&mut self, ticket: JobTicket) -> Option<(J, Option<Keyed<K>>)> {
         if let Some(job) = self.ready.remove(&ticket) {
             return Some((job, ticket.slot.and_then(|slot| self.follow(slot))));
         }
@@ -197,7 +197,7 @@ impl<K, J> Board<K, J> {
     }
 
     /// Adds a job of a known key.
-    fn join(&mut self, slot: KeySlot, ticket: Ticket, job: J) {
+    fn join(&mut self, slot: KeySlot, ticket: JobTicket, job: J) {
         let known = &mut self.keys[slot];
         known.behind += 1;
         let (mut behind, mut job) = (ticket, job);
@@ -216,13 +216,13 @@ impl<K, J> Board<K, J> {
     }
 
     /// Makes a key known, whose first job has this ticket but for the slot.
-    fn learn(&mut self, keyed: Keyed<K>, ticket: Ticket) -> KeySlot {
+    fn learn(&mut self, keyed: Keyed<K>, ticket: JobTicket) -> KeySlot {
         let known = KnownKey {
             behind: 0,
             first: None,
         };
         let slot = self.keys.insert(keyed, known);
-        let slotted = Ticket {
+        let slotted = JobTicket {
             slot: Some(slot),
             ..ticket
         };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
-use super::board::{Board, KeyPolicy, Ticket};
+use super::board::{Board, JobTicket, KeyPolicy};
 use super::cell::{Shown, Work};
 use super::error::JobError;
 use super::job::JobMarket;
@@ -111,7 +111,7 @@ pub(super) struct MarketState<K> {
     pub(super) idle: BTreeMap<u64, Arc<MarketWorker>>,
     waits: u64,
     /// The workers that run a job.
-    pub(super) running: BTreeMap<Ticket, Arc<MarketWorker>>,
+    pub(super) running: BTreeMap<JobTicket, Arc<MarketWorker>>,
     created: u64,
     died: u64,
     discarded: u64,
@@ -318,7 +318,10 @@ impl<K> MarketState<K> {
     }
 
     /// Begins the next job, for this worker.
-    pub(super) fn begin(&mut self, worker: &Arc<MarketWorker>) -> Option<(Ticket, Arc<dyn Work>)> {
+    pub(super) fn begin(
+        &mut self,
+        worker: &Arc<MarketWorker>,
+    ) -> Option<(JobTicket, Arc<dyn Work>)> {
         let (ticket, job) = self.board.take()?;
         if mutant(FREED_EARLY) {
             drop(self.board.done(ticket));
@@ -334,7 +337,7 @@ impl<K> MarketState<K> {
     /// discarded.
     pub(super) fn end(
         &mut self,
-        (ticket, work): (Ticket, Arc<dyn Work>),
+        (ticket, work): (JobTicket, Arc<dyn Work>),
         after: &mut Aftermath<K>,
     ) -> bool {
         if let Some(worker) = self.running.remove(&ticket) {
@@ -463,7 +466,7 @@ impl<K: Send + 'static> JobMarket for MarketCore<K> {
         self.is_here()
     }
 
-    fn cancel(self: Arc<Self>, ticket: Ticket) -> bool {
+    fn cancel(self: Arc<Self>, ticket: JobTicket) -> bool {
         self.change(|state, after| {
             if let Some((job, key)) = state.board.remove(ticket) {
                 after.refused.push((job, JobError::Cancelled));

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::board::Ticket;
+use super::board::JobTicket;
 use super::cell::Outcome;
 use super::error::{JobError, OfferError, TryOfferError};
 use crate::contain::Panic;
@@ -109,7 +109,7 @@ impl<K, F> TryOfferError<Job<K, Box<F>>> {
 /// A market as the handles of its jobs know it.
 pub(super) trait JobMarket: Send + Sync {
     /// Takes a job off the board. Returns whether it had not begun; otherwise tells the job.
-    fn cancel(self: Arc<Self>, ticket: Ticket) -> bool;
+    fn cancel(self: Arc<Self>, ticket: JobTicket) -> bool;
 
     /// Returns whether this is the process that has the market's threads.
     fn is_here(&self) -> bool;
@@ -136,7 +136,7 @@ pub(super) trait JobMarket: Send + Sync {
 pub struct JobHandle<T> {
     job: Arc<dyn Outcome<T>>,
     market: Arc<dyn JobMarket>,
-    ticket: Ticket,
+    ticket: JobTicket,
     is_over: bool,
 }
 
@@ -144,7 +144,7 @@ impl<T> JobHandle<T> {
     pub(super) fn new(
         job: Arc<dyn Outcome<T>>,
         market: Arc<dyn JobMarket>,
-        ticket: Ticket,
+        ticket: JobTicket,
     ) -> Self {
         JobHandle {
             job,

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::board::Ticket;
+use super::board::JobTicket;
 use super::cell::{JobCell, Work};
 use super::core::{MarketCore, MarketPhase, MarketState, WaitingJob};
 use super::error::TryOfferError;
@@ -83,7 +83,7 @@ where
     }
 
     /// Puts the job on the board, or says why not.
-    fn add(&mut self, state: &mut MarketState<K>) -> Result<Ticket, TryOfferError<()>> {
+    fn add(&mut self, state: &mut MarketState<K>) -> Result<JobTicket, TryOfferError<()>> {
         if state.phase > MarketPhase::Open {
             self.leave(state);
             return Err(TryOfferError::Stopping(()));
@@ -117,7 +117,7 @@ where
         added
     }
 
-    fn handle(&mut self, ticket: Ticket) -> JobHandle<T> {
+    fn handle(&mut self, ticket: JobTicket) -> JobHandle<T> {
         // A key that the board knows is left over, and its drop may panic.
         let key = self.key.take();
         contain(|| drop(key));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use super::board::Ticket;
+use super::board::JobTicket;
 use super::cell::Work;
 use super::core::{MarketCore, MarketPhase};
 use super::worker::MarketWorker;
@@ -55,7 +55,7 @@ fn arrive<K: Send + 'static>(mut stops: StopOnDrop<K>) {
 
 /// What a worker does next.
 enum WorkerStep {
-    Run(Ticket, Arc<dyn Work>),
+    Run(JobTicket, Arc<dyn Work>),
     /// Its number.
     Linger(u64),
     /// Code of the user runs before, which may wait for the job that would be the next one.
@@ -116,7 +116,7 @@ fn serve_as<K: Send + 'static>(core: &Arc<MarketCore<K>>, own: &Arc<MarketWorker
 }
 
 /// Makes the next job of a worker another step of the simulation.
-fn go_on<K: Send + 'static>(core: &Arc<MarketCore<K>>, job: (Ticket, Arc<dyn Work>)) {
+fn go_on<K: Send + 'static>(core: &Arc<MarketCore<K>>, job: (JobTicket, Arc<dyn Work>)) {
     core.change(|state, after| {
         state.end(job, after);
         (state.is_coming, state.absent) = (true, state.absent + 1);

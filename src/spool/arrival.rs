@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::crew::{Claim, Queued};
 use super::dispatch::Dispatch;
-use super::limits::{Limits, Overflow, PURGE_MIN};
+use super::limits::{Overflow, PURGE_MIN, SpoolLimits};
 use super::outbox::Outbox;
-use super::verdict::Verdict;
+use super::refusals::RefusalReason;
+use super::worker::{QueuedRequest, RequestInfo};
 use crate::actor::Reply;
 use crate::instant::Instant;
 
@@ -22,7 +22,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         now: Instant,
         outbox: &mut Outbox<Q, R>,
     ) {
-        let claim = Claim {
+        let info = RequestInfo {
             client,
             rank: self.next_number(),
             arrived: now,
@@ -30,15 +30,15 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             from,
             tries: self.limits.retries,
         };
-        let request = Queued { question, claim };
+        let request = QueuedRequest { question, info };
         if let Some(stopped) = self.stopped {
-            return self.refuse(request, stopped.verdict(), outbox);
+            return self.refuse(request, stopped, outbox);
         }
         if let Some(average) = self.judge() {
-            return self.refuse(request, Verdict::Busy(average), outbox);
+            return self.refuse(request, RefusalReason::Busy(average), outbox);
         }
         let Some(crew) = self.crew_of(hash) else {
-            return self.refuse(request, Verdict::Unavailable, outbox);
+            return self.refuse(request, RefusalReason::Unavailable, outbox);
         };
         if self.crews[crew].waiting.is_empty()
             && !self.is_stray(hash)
@@ -47,14 +47,14 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             return self.give(worker, request, now, outbox);
         }
         if !self.has_prospects() {
-            return self.refuse(request, Verdict::Unavailable, outbox);
+            return self.refuse(request, RefusalReason::Unavailable, outbox);
         }
         self.queue(crew, request, now, outbox);
     }
 
     /// Returns the average response time if a request is refused for it.
     fn judge(&mut self) -> Option<Duration> {
-        let Limits {
+        let SpoolLimits {
             responsiveness,
             busy_pass_rate,
             ..
@@ -66,7 +66,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     fn queue(
         &mut self,
         crew: usize,
-        request: Queued<Q, R>,
+        request: QueuedRequest<Q, R>,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
     ) {
@@ -90,7 +90,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
                     None => request,
                 },
             };
-            return self.refuse(refused, Verdict::Overloaded(pending), outbox);
+            return self.refuse(refused, RefusalReason::Overloaded(pending), outbox);
         }
         self.line_up(crew, request, outbox);
     }
@@ -103,7 +103,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
                 let Some(mut request) = self.crews[crew].waiting.pop_front() else {
                     break;
                 };
-                match request.claim.client.is_abandoned() {
+                match request.info.client.is_abandoned() {
                     false => self.crews[crew].waiting.push_back(request),
                     true => self.forget(request, outbox),
                 }
@@ -118,8 +118,8 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         size.is_some_and(|size| self.waiting >= size)
     }
 
-    fn line_up(&mut self, crew: usize, request: Queued<Q, R>, outbox: &mut Outbox<Q, R>) {
-        if let Some(deadline) = self.limits.deadline_of(request.claim.arrived) {
+    fn line_up(&mut self, crew: usize, request: QueuedRequest<Q, R>, outbox: &mut Outbox<Q, R>) {
+        if let Some(deadline) = self.limits.deadline_of(request.info.arrived) {
             self.set_alarm(deadline, outbox);
         }
         self.crews[crew].waiting.push_back(request);
@@ -127,10 +127,10 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     }
 
     /// Takes the oldest request of all lines.
-    fn take_oldest(&mut self) -> Option<Queued<Q, R>> {
+    fn take_oldest(&mut self) -> Option<QueuedRequest<Q, R>> {
         let lines = self.crews.iter_mut().map(|crew| &mut crew.waiting);
         let oldest = lines.filter(|line| !line.is_empty());
-        let oldest = oldest.min_by_key(|line| line.front().map(|request| request.claim.rank))?;
+        let oldest = oldest.min_by_key(|line| line.front().map(|request| request.info.rank))?;
         self.waiting -= 1;
         oldest.pop_front()
     }
@@ -139,8 +139,8 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     pub(super) fn drop_stale(&mut self, now: Instant, outbox: &mut Outbox<Q, R>) {
         for crew in 0..self.crews.len() {
             while self.crews[crew].waiting.front_mut().is_some_and(|request| {
-                let claim = &mut request.claim;
-                claim.client.is_abandoned() || self.limits.has_expired(claim.arrived, now)
+                let info = &mut request.info;
+                info.client.is_abandoned() || self.limits.has_expired(info.arrived, now)
             }) {
                 self.take_first(crew, now, outbox);
             }

@@ -21,7 +21,7 @@ pub(super) struct Assignment<Q, R> {
 /// The spool, as its assignments see it.
 pub(super) trait Desk<Q, R>: Send + Sync {
     /// Takes the outcome of the request.
-    fn settle(&self, assignment: &Arc<Assignment<Q, R>>, outcome: Result<R, AskError>);
+    fn complete(&self, assignment: &Arc<Assignment<Q, R>>, outcome: Result<R, AskError>);
 
     /// Takes back a request that the worker has left in its mailbox.
     fn recover(&self, assignment: &Arc<Assignment<Q, R>>, question: Q);
@@ -43,7 +43,7 @@ pub(super) fn recover<Q: Send + 'static, R: Send + 'static>((question, reply): (
 
 impl<Q: Send + 'static, R: Send + 'static> Relay<R> for Assignment<Q, R> {
     fn settle(self: Arc<Self>, outcome: Result<R, AskError>) {
-        self.desk.settle(&self, outcome);
+        self.desk.complete(&self, outcome);
     }
 
     fn is_wanted(&self, waits: bool) -> bool {

@@ -5,11 +5,10 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 
-use super::error::SpoolError;
 use super::handle::Spool;
-use super::limits::{Limits, Overflow, judge_objects};
+use super::limits::{Overflow, SpoolError, SpoolLimits, judge_workers};
 use super::manager::{Factory, ObjectSpool};
-use super::pool::{Affinity, Pool, PoolOptions};
+use super::pool::Pool;
 use crate::actor::{ActorBuilder, Handle, Reply};
 use crate::error::{AskError, Refusal, SpawnProblem};
 use crate::runtime::{Runtime, context};
@@ -26,7 +25,7 @@ pub struct SpoolBuilder<Q, R> {
     stand_down: Option<Duration>,
     queue_timeout: Option<Duration>,
     overflow: Overflow,
-    affinity: Option<Affinity<Q>>,
+    affinity: Option<Box<dyn Fn(&Q) -> u64 + Send + Sync>>,
     retries: u32,
     copy: Option<fn(&Q) -> Q>,
     name: Option<String>,
@@ -204,7 +203,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         if Runtime::try_current().is_none() {
             return Err(SpoolError::spawn(SpawnProblem::NoRuntime));
         }
-        let limits = Limits {
+        let limits = SpoolLimits {
             capacity: self.capacity,
             responsiveness: self.responsiveness,
             busy_pass_rate: self.busy_pass_rate,
@@ -215,18 +214,13 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             has_affinity: self.affinity.is_some(),
             is_external: self.factory.is_none(),
         };
-        let objects = if self.factory.is_some() {
+        let workers = if self.factory.is_some() {
             self.workers
         } else {
             0
         };
         let is_traced = context::runtime().is_some_and(|it| it.tracer().is_some());
-        let options = PoolOptions {
-            affinity: self.affinity,
-            copy: self.copy,
-            is_traced,
-        };
-        let pool = Pool::new(limits, objects, options);
+        let pool = Pool::new(limits, workers, self.affinity, self.copy, is_traced);
         let mut manager = ObjectSpool::new(pool.clone(), self.factory);
         manager.make_workers();
         let mut builder = ActorBuilder::new(manager, ObjectSpool::run);
@@ -240,7 +234,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         let address = manager.fronted(
             is_traced.then_some(type_name::<Q>()),
             move |(question, client)| front.submit(question, client),
-            move || AskError::Refused(Refusal::from(of_closed.stopped().verdict())),
+            move || AskError::Refused(Refusal::from(of_closed.stopped())),
         );
         Ok(Spool { address, pool })
     }
@@ -253,7 +247,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
                 self.parameters(),
             )))
         };
-        judge_objects(self.workers, || self.parameters())?;
+        judge_workers(self.workers, || self.parameters())?;
         match (self.capacity, self.responsiveness, self.stand_down) {
             (Some(size), _, _) if size < 1 => below("size", size.to_string(), "1"),
             (_, Some(time), _) if time < RESPONSIVENESS_MIN => {

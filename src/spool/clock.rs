@@ -2,7 +2,7 @@
 
 use super::dispatch::Dispatch;
 use super::outbox::Outbox;
-use super::verdict::Verdict;
+use super::refusals::RefusalReason;
 use super::worker::PoolWorker;
 use crate::instant::Instant;
 
@@ -20,8 +20,8 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
                 continue;
             };
             let limit = self.limits.worker_time().unwrap_or_default();
-            let (client, hash) = (open.claim.client, open.claim.hash);
-            self.refuse_client(client, Verdict::TimedOut(limit), open.spare, outbox);
+            let (client, hash) = (open.info.client, open.info.hash);
+            self.refuse_client(client, RefusalReason::TimedOut(limit), open.spare, outbox);
             self.assign(key);
             self.release(key, now, outbox);
             self.unblock(hash, now, outbox);
@@ -37,8 +37,8 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             .filter_map(|(_, worker)| worker.open.as_ref());
         let open = open.filter_map(|open| open.until);
         let first = self.crews.iter().filter_map(|crew| crew.waiting.front());
-        let first = first.filter_map(|first| self.limits.deadline_of(first.claim.arrived));
-        let due = self.places.iter().filter_map(|place| place.due);
+        let first = first.filter_map(|first| self.limits.deadline_of(first.info.arrived));
+        let due = self.slots.iter().filter_map(|slot| slot.due);
         open.chain(first).chain(due).min()
     }
 

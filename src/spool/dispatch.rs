@@ -1,7 +1,7 @@
 //! Which worker has which request, and which requests wait.
 //!
 //! A request is judged once, when it arrives; once admitted it is not refused for load any more.
-//! [`places`](super::places) has the changes of the workers themselves.
+//! [`slots`](super::slots) has the changes of the workers themselves.
 //!
 //! # Invariants
 //! - SPOOL-1: while requests wait, no worker of their crew is idle. With affinity, the first of them
@@ -14,26 +14,24 @@ use std::sync::{Arc, Weak};
 use slab::Slab;
 
 use super::assignment::{Assignment, Desk};
-use super::crew::{Claim, Crew, Queued};
-use super::limits::{Limits, PURGE_MIN};
+use super::limits::{PURGE_MIN, SpoolLimits};
 use super::outbox::{Errand, Outbox};
+use super::refusals::{RefusalReason, SpoolStatus};
 use super::spans::Spans;
-use super::status::SpoolStatus;
-use super::verdict::{LastRefusal, Stopped, Verdict};
-use super::worker::{Open, Place, PoolWorker};
+use super::worker::{Crew, OpenRequest, PoolWorker, QueuedRequest, RequestInfo, WorkerSlot};
 use crate::actor::{Reply, WeakAddress};
-use crate::error::AskError;
+use crate::error::{AskError, Refusal};
 use crate::instant::Instant;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
 pub(super) struct Dispatch<Q, R> {
-    pub(super) limits: Limits,
+    pub(super) limits: SpoolLimits,
     /// The pool of this state.
     own: Weak<dyn Desk<Q, R>>,
     pub(super) workers: Slab<PoolWorker<Q, R>>,
-    pub(super) places: Vec<Place>,
-    /// One, or with affinity one for each place.
+    pub(super) slots: Vec<WorkerSlot>,
+    /// One, or with affinity one for each slot.
     pub(super) crews: Vec<Crew<Q, R>>,
     /// The hashes of open requests whose worker is not in the crew of that hash any more.
     pub(super) strays: Vec<u64>,
@@ -44,7 +42,8 @@ pub(super) struct Dispatch<Q, R> {
     /// From how many waiting requests on the lines are purged.
     pub(super) purge_at: usize,
     pub(super) spans: Spans,
-    last_refusal: LastRefusal,
+    /// The last refusal, since an overloaded spool refuses many requests with the same text.
+    last_refusal: Option<(RefusalReason, Refusal)>,
     /// The counters of this are kept; the other fields are not.
     pub(super) counts: SpoolStatus,
     /// The last number of an assignment, or rank of a request.
@@ -61,21 +60,21 @@ pub(super) struct Dispatch<Q, R> {
     pub(super) killed: Vec<WeakAddress<(Q, Reply<R>)>>,
     /// What the manager is to carry out.
     pub(super) late: Vec<Outbox<Q, R>>,
-    /// Why the spool stops, or has ended.
-    pub(super) stopped: Option<Stopped>,
+    /// Why the spool stops, or has ended: `Aborted` or `Lost`.
+    pub(super) stopped: Option<RefusalReason>,
 }
 
 impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     /// Creates the state of a spool with this many workers of its own, which are to be made.
-    pub(super) fn new(limits: Limits, objects: usize, own: Weak<dyn Desk<Q, R>>) -> Self {
+    pub(super) fn new(limits: SpoolLimits, workers: usize, own: Weak<dyn Desk<Q, R>>) -> Self {
         let now = Instant::now();
-        let places = (0..objects).map(|_| Place::vacant(now)).collect();
-        let crews = if limits.has_affinity { objects } else { 1 };
+        let slots = (0..workers).map(|_| WorkerSlot::vacant(now)).collect();
+        let crews = if limits.has_affinity { workers } else { 1 };
         Dispatch {
             limits,
             own,
             workers: Slab::new(),
-            places,
+            slots,
             crews: (0..crews).map(|_| Crew::new()).collect(),
             strays: Vec::new(),
             open: 0,
@@ -83,7 +82,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             came_in_vain: 0,
             purge_at: PURGE_MIN,
             spans: Spans::default(),
-            last_refusal: LastRefusal::default(),
+            last_refusal: None,
             counts: SpoolStatus::default(),
             last_number: 0,
             alarm: None,
@@ -117,16 +116,16 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     pub(super) fn give(
         &mut self,
         key: usize,
-        request: Queued<Q, R>,
+        request: QueuedRequest<Q, R>,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
     ) {
         let until = self.limits.worker_time().map(|time| now + time);
         let worker = &mut self.workers[key];
-        let Queued { question, claim } = request;
-        let from = claim.from;
-        worker.open = Some(Open {
-            claim,
+        let QueuedRequest { question, info } = request;
+        let from = info.from;
+        worker.open = Some(OpenRequest {
+            info,
             until,
             spare: None,
         });
@@ -146,7 +145,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             let (Some(&worker), Some(first)) = (idle.front(), waiting.front()) else {
                 return;
             };
-            if self.is_stray(first.claim.hash) {
+            if self.is_stray(first.info.hash) {
                 return;
             }
             let Some(request) = self.take_first(crew, now, outbox) else {
@@ -157,36 +156,36 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         }
     }
 
-    /// Takes the first request of a line. One that has expired, or has no asker, is settled instead.
+    /// Takes the first request of a line. One that has expired, or has no asker, is answered instead.
     pub(super) fn take_first(
         &mut self,
         crew: usize,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
-    ) -> Option<Queued<Q, R>> {
+    ) -> Option<QueuedRequest<Q, R>> {
         let mut request = self.crews[crew].waiting.pop_front()?;
-        if request.claim.client.is_abandoned() {
+        if request.info.client.is_abandoned() {
             self.forget(request, outbox);
             return None;
         }
         self.waiting -= 1;
-        if self.limits.has_expired(request.claim.arrived, now) {
+        if self.limits.has_expired(request.info.arrived, now) {
             let limit = self.limits.queue_timeout.unwrap_or_default();
-            self.refuse(request, Verdict::TimedOut(limit), outbox);
+            self.refuse(request, RefusalReason::TimedOut(limit), outbox);
             return None;
         }
         Some(request)
     }
 
     /// Drops a request that was taken out of its line and has no asker.
-    pub(super) fn forget(&mut self, request: Queued<Q, R>, outbox: &mut Outbox<Q, R>) {
+    pub(super) fn forget(&mut self, request: QueuedRequest<Q, R>, outbox: &mut Outbox<Q, R>) {
         self.waiting -= 1;
         self.counts.unwanted += 1;
-        outbox.push(Errand::Forget(request.claim.client, request.question));
+        outbox.push(Errand::Forget(request.info.client, request.question));
     }
 
-    /// Takes the outcome of a request. Returns the client that is to hear it.
-    pub(super) fn settle(
+    /// Takes the outcome of a request. Returns the client that is to receive it.
+    pub(super) fn complete(
         &mut self,
         assignment: &Arc<Assignment<Q, R>>,
         outcome: &Result<R, AskError>,
@@ -195,7 +194,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     ) -> Option<Reply<R>> {
         let (key, number) = (assignment.key, assignment.number);
         let (open, was_stray) = self.take_open(key, number)?;
-        let hash = open.claim.hash;
+        let hash = open.info.hash;
         let worker = &mut self.workers[key];
         let client = match outcome {
             Err(AskError::NoReply(detail)) if detail.is_end_of(worker.address.id()) => {
@@ -209,10 +208,10 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
                     _ => self.counts.answered += 1,
                 }
                 worker.assignment = Some(assignment.clone());
-                self.spans.push(now - open.claim.arrived);
+                self.spans.push(now - open.info.arrived);
                 self.release(key, now, outbox);
                 outbox.discard(open.spare);
-                Some(open.claim.client)
+                Some(open.info.client)
             }
         };
         if was_stray {
@@ -233,14 +232,18 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
 
     /// Takes the request of a worker, if this assignment is valid. Also returns whether the request
     /// was a stray one.
-    pub(super) fn take_open(&mut self, key: usize, number: u64) -> Option<(Open<Q, R>, bool)> {
+    pub(super) fn take_open(
+        &mut self,
+        key: usize,
+        number: u64,
+    ) -> Option<(OpenRequest<Q, R>, bool)> {
         let worker = self.workers.get_mut(key)?;
         let is_valid = worker.number == number || mutant("a_late_answer_counts");
         let open = worker.open.take_if(|_| is_valid)?;
         self.open -= 1;
         let stray = match self.strays.is_empty() {
             true => None,
-            false => self.strays.iter().position(|hash| *hash == open.claim.hash),
+            false => self.strays.iter().position(|hash| *hash == open.info.hash),
         };
         if let Some(stray) = stray {
             self.strays.swap_remove(stray);
@@ -251,44 +254,44 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     /// Tries a request again whose worker has died. Returns its client if it is not tried again.
     pub(super) fn lose(
         &mut self,
-        open: Open<Q, R>,
+        open: OpenRequest<Q, R>,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
     ) -> Option<Reply<R>> {
-        let Open {
-            mut claim, spare, ..
+        let OpenRequest {
+            mut info, spare, ..
         } = open;
-        let is_tried_again = claim.tries > 0 && self.stopped.is_none();
+        let is_tried_again = info.tries > 0 && self.stopped.is_none();
         let question = match spare {
             Some(question) if is_tried_again => question,
             spare => {
                 outbox.discard(spare);
                 self.counts.lost += 1;
-                return Some(claim.client);
+                return Some(info.client);
             }
         };
-        claim.tries -= 1;
-        let request = Queued { question, claim };
+        info.tries -= 1;
+        let request = QueuedRequest { question, info };
         self.put_back(request, now, outbox);
         None
     }
 
     /// Puts a request back in its line, before those that came later.
-    fn put_back(&mut self, request: Queued<Q, R>, now: Instant, outbox: &mut Outbox<Q, R>) {
-        let Claim {
+    fn put_back(&mut self, request: QueuedRequest<Q, R>, now: Instant, outbox: &mut Outbox<Q, R>) {
+        let RequestInfo {
             hash,
             arrived,
             rank,
             ..
-        } = request.claim;
+        } = request.info;
         let Some(crew) = self.crew_of(hash) else {
-            return self.refuse(request, Verdict::Unavailable, outbox);
+            return self.refuse(request, RefusalReason::Unavailable, outbox);
         };
         if let Some(deadline) = self.limits.deadline_of(arrived) {
             self.set_alarm(deadline, outbox);
         }
         let line = &mut self.crews[crew].waiting;
-        let earlier = line.iter().take_while(|it| it.claim.rank < rank).count();
+        let earlier = line.iter().take_while(|it| it.info.rank < rank).count();
         line.insert(earlier, request);
         self.waiting += 1;
         self.serve(crew, now, outbox);
@@ -327,7 +330,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     ) {
         let key = assignment.key;
         let Some((open, _)) = self.take_open(key, assignment.number) else {
-            // It was settled meanwhile: it has timed out, or the spool has ended.
+            // It was answered meanwhile: it has timed out, or the spool has ended.
             return outbox.discard(Some(question));
         };
         self.assign(key);
@@ -340,11 +343,11 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             self.alert(outbox);
         }
         outbox.discard(open.spare);
-        let claim = open.claim;
-        let request = Queued { question, claim };
+        let info = open.info;
+        let request = QueuedRequest { question, info };
         self.forget_ended(key, outbox);
         if let Some(stopped) = self.stopped {
-            return self.refuse(request, stopped.verdict(), outbox);
+            return self.refuse(request, stopped, outbox);
         }
         self.put_back(request, now, outbox);
         self.refuse_without_prospects(outbox);
@@ -374,11 +377,11 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
 
     pub(super) fn is_wanted(&mut self, assignment: &Assignment<Q, R>) -> bool {
         let open = self.open_of(assignment);
-        open.is_some_and(|open| !open.claim.client.is_abandoned())
+        open.is_some_and(|open| !open.info.client.is_abandoned())
     }
 
     /// Returns the request of a worker, if this assignment is valid.
-    fn open_of(&mut self, assignment: &Assignment<Q, R>) -> Option<&mut Open<Q, R>> {
+    fn open_of(&mut self, assignment: &Assignment<Q, R>) -> Option<&mut OpenRequest<Q, R>> {
         let worker = self.workers.get_mut(assignment.key)?;
         let open = worker.open.as_mut();
         open.filter(|_| worker.number == assignment.number)
@@ -386,35 +389,42 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
 
     pub(super) fn refuse(
         &mut self,
-        request: Queued<Q, R>,
-        verdict: Verdict,
+        request: QueuedRequest<Q, R>,
+        reason: RefusalReason,
         outbox: &mut Outbox<Q, R>,
     ) {
-        self.refuse_client(
-            request.claim.client,
-            verdict,
-            Some(request.question),
-            outbox,
-        );
+        self.refuse_client(request.info.client, reason, Some(request.question), outbox);
     }
 
     pub(super) fn refuse_client(
         &mut self,
         client: Reply<R>,
-        verdict: Verdict,
+        reason: RefusalReason,
         question: Option<Q>,
         outbox: &mut Outbox<Q, R>,
     ) {
         let refused = &mut self.counts.refused;
-        *match verdict {
-            Verdict::Overloaded(_) => &mut refused.overloaded,
-            Verdict::Busy(_) => &mut refused.busy,
-            Verdict::TimedOut(_) => &mut refused.timed_out,
-            Verdict::Unavailable => &mut refused.unavailable,
-            Verdict::Aborted | Verdict::Lost => &mut refused.aborted,
+        *match reason {
+            RefusalReason::Overloaded(_) => &mut refused.overloaded,
+            RefusalReason::Busy(_) => &mut refused.busy,
+            RefusalReason::TimedOut(_) => &mut refused.timed_out,
+            RefusalReason::Unavailable => &mut refused.unavailable,
+            RefusalReason::Aborted | RefusalReason::Lost => &mut refused.aborted,
         } += 1;
-        let refusal = self.last_refusal.of(verdict);
+        let refusal = self.refusal_of(reason);
         outbox.push(Errand::Refuse(client, refusal, question));
+    }
+
+    /// Returns the refusal for this reason, which is a clone if it was the last one, too.
+    fn refusal_of(&mut self, reason: RefusalReason) -> Refusal {
+        match &self.last_refusal {
+            Some((last, refusal)) if *last == reason => refusal.clone(),
+            _ => {
+                let refusal = Refusal::from(reason);
+                self.last_refusal = Some((reason, refusal.clone()));
+                refusal
+            }
+        }
     }
 
     pub(super) fn status(&self) -> SpoolStatus {
@@ -422,11 +432,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             idle: self.crews.iter().map(|crew| crew.idle.len()).sum(),
             busy: self.open,
             waiting: self.waiting,
-            standing_down: self
-                .places
-                .iter()
-                .filter(|place| place.due.is_some())
-                .count(),
+            standing_down: self.slots.iter().filter(|slot| slot.due.is_some()).count(),
             average: self.spans.average(),
             ..self.counts
         }

@@ -8,22 +8,18 @@ use std::task::Poll;
 
 use futures_core::Stream;
 
-use super::error::SpoolError;
-use super::limits::judge_objects;
+use super::limits::{SpoolError, judge_workers};
 use super::pool::Pool;
-use super::status::SpoolStatus;
+use super::refusals::SpoolStatus;
 use crate::actor::{Address, Ask, Context, Reply, Request, SendFuture};
 use crate::error::{Refusal, TellError};
 use crate::instant::Instant;
-
-/// The message of a worker.
-type Job<Q, R> = (Q, Reply<R>);
 
 /// A pool of worker actors, which answer requests `Q` with `R`.
 ///
 /// A request goes to the worker that has been idle longest. While no worker is idle, requests wait
 /// in order of arrival. An answer frees its worker: a [`Reply`] that the worker passes on keeps it
-/// busy until the reply is settled or dropped. [The module](super) lists the refusals.
+/// busy until the reply is answered or dropped. [The module](super) lists the refusals.
 ///
 /// A clone is cheap. When the last clone and the last [`address`](Spool::address) are dropped, the
 /// spool stops. To supervise a spool, give it to an actor that [serves](Spool::serve) it.
@@ -85,7 +81,7 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     pub fn ask(
         &self,
         question: Q,
-    ) -> Ask<'_, Job<Q, R>, R, impl FnOnce(Reply<R>) -> Job<Q, R> + use<Q, R>> {
+    ) -> Ask<'_, (Q, Reply<R>), R, impl FnOnce(Reply<R>) -> (Q, Reply<R>) + use<Q, R>> {
         self.address.ask(move |reply| (question, reply))
     }
 
@@ -124,21 +120,21 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// Changes the number of workers that the spool makes: from 1 to 1 048 576.
     ///
     /// New workers are made soon. Workers that are too many are stopped, those with a request once
-    /// it is settled. A spool that stops does not change.
+    /// it is answered. A spool that stops does not change.
     ///
     /// # Errors
     /// [`SpoolError`] if the number is out of range, or if the workers of this spool join from
     /// outside.
-    pub fn resize(&self, objects: usize) -> Result<(), SpoolError> {
+    pub fn resize(&self, workers: usize) -> Result<(), SpoolError> {
         let parameters = || "unexpected parameters of `resize`".to_owned();
-        judge_objects(objects, parameters)?;
+        judge_workers(workers, parameters)?;
         let now = Instant::now();
         self.pool.change(|dispatch, outbox| {
             if dispatch.limits.is_external {
                 let text = "the workers of this spool join from outside, so it has no size";
                 return Err(SpoolError::parameters(text.to_owned()));
             }
-            dispatch.resize(objects, now, outbox);
+            dispatch.resize(workers, now, outbox);
             Ok(())
         })
     }
@@ -203,7 +199,7 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
         for worker in self.pool.look(|it| it.killed.clone()) {
             worker.closed().await;
         }
-        Err(self.pool.stopped().verdict().into())
+        Err(self.pool.stopped().into())
     }
 
     /// Passes the requests of an actor to this spool, until either of them ends.
@@ -245,14 +241,14 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
         let mut ended = std::pin::pin!(self.address.closed());
         loop {
             let next = poll_fn(|task| match ended.as_mut().poll(task) {
-                Poll::Ready(()) => Poll::Ready(Err(Refusal::from(self.pool.stopped().verdict()))),
+                Poll::Ready(()) => Poll::Ready(Err(Refusal::from(self.pool.stopped()))),
                 Poll::Pending => Pin::new(&mut cx).poll_next(task).map(Ok),
             });
             let Some((question, reply)) = next.await? else {
                 break;
             };
             if let Err(TellError::Closed((_, reply))) = self.tell(question, reply) {
-                reply.refuse(self.pool.stopped().verdict().into());
+                reply.refuse(self.pool.stopped().into());
             }
         }
         self.stop();

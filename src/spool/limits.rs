@@ -1,8 +1,9 @@
-//! The limits of a spool, and the judgement whether their numbers are possible.
+//! The limits of a spool, and the error of those that are not possible.
 
+use std::fmt;
 use std::time::Duration;
 
-use super::error::SpoolError;
+use crate::error::SpawnProblem;
 use crate::instant::Instant;
 use crate::time::RetryIntervals;
 
@@ -17,7 +18,7 @@ pub enum Overflow {
 }
 
 /// The limits of a spool.
-pub(super) struct Limits {
+pub(super) struct SpoolLimits {
     pub(super) capacity: Option<usize>,
     pub(super) responsiveness: Option<Duration>,
     pub(super) busy_pass_rate: u32,
@@ -32,7 +33,7 @@ pub(super) struct Limits {
     pub(super) is_external: bool,
 }
 
-impl Limits {
+impl SpoolLimits {
     /// Returns how long a worker may take.
     pub(super) fn worker_time(&self) -> Option<Duration> {
         self.responsiveness.map(|time| time.saturating_mul(5))
@@ -54,18 +55,81 @@ impl Limits {
 pub(super) const PURGE_MIN: usize = 1024;
 
 /// The greatest number of workers of a spool.
-const OBJECTS_MAX: usize = 1 << 20;
+const WORKERS_MAX: usize = 1 << 20;
 
 /// Returns an error if this is no number of workers.
-pub(super) fn judge_objects(
-    objects: usize,
+pub(super) fn judge_workers(
+    workers: usize,
     parameters: impl Fn() -> String,
 ) -> Result<(), SpoolError> {
-    let problem = match objects {
+    let problem = match workers {
         0 => "is less than 1".to_owned(),
-        1..=OBJECTS_MAX => return Ok(()),
-        _ => format!("is more than {OBJECTS_MAX}"),
+        1..=WORKERS_MAX => return Ok(()),
+        _ => format!("is more than {WORKERS_MAX}"),
     };
-    let text = format!("{}: count={objects} {problem}", parameters());
+    let text = format!("{}: count={workers} {problem}", parameters());
     Err(SpoolError::parameters(text))
 }
+
+/// An error of [`SpoolBuilder::spawn`](super::SpoolBuilder::spawn) and of
+/// [`Spool::resize`](super::Spool::resize).
+///
+/// The text shows all parameters, then the one that is out of range:
+///
+/// ```
+/// use greenroom::spool::{Spool, SpoolProblem};
+///
+/// greenroom::run(async {
+///     let error = Spool::<u32, u32>::external().busy_pass_rate(0).spawn().unwrap_err();
+///     assert_eq!(*error.problem(), SpoolProblem::Parameters);
+///     assert_eq!(
+///         error.to_string(),
+///         "unexpected parameters (count=8, size=None, responsiveness=5.0), stand_down=30.0): \
+///          busy_pass_rate=0 is less than 1",
+///     );
+/// });
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolError {
+    problem: SpoolProblem,
+    text: String,
+}
+
+/// The reason in a [`SpoolError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpoolProblem {
+    /// A parameter is out of range. The text names it, its value and the limit.
+    Parameters,
+    /// The actor of the spool was not spawned.
+    Spawn(SpawnProblem),
+}
+
+impl SpoolError {
+    pub(super) fn parameters(text: String) -> Self {
+        SpoolError {
+            problem: SpoolProblem::Parameters,
+            text,
+        }
+    }
+
+    pub(super) fn spawn(problem: SpawnProblem) -> Self {
+        SpoolError {
+            problem: SpoolProblem::Spawn(problem),
+            text: problem.to_string(),
+        }
+    }
+
+    /// Returns the reason.
+    pub fn problem(&self) -> &SpoolProblem {
+        &self.problem
+    }
+}
+
+impl fmt::Display for SpoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for SpoolError {}

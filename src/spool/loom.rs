@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use ::loom::thread::spawn;
 
-use super::limits::{Limits, Overflow};
-use super::pool::{Pool, PoolOptions};
+use super::limits::{Overflow, SpoolLimits};
+use super::pool::Pool;
 use crate::actor::{Reply, actor, reply};
 use crate::instant::{Instant, clock};
 
@@ -20,7 +20,7 @@ type Work = (u32, Reply<u32>);
 const LIMIT: Duration = Duration::from_secs(1);
 
 fn pool() -> Arc<Pool<u32, u32>> {
-    let limits = Limits {
+    let limits = SpoolLimits {
         capacity: None,
         responsiveness: Some(LIMIT),
         busy_pass_rate: 1,
@@ -31,12 +31,7 @@ fn pool() -> Arc<Pool<u32, u32>> {
         has_affinity: false,
         is_external: true,
     };
-    let options = PoolOptions {
-        affinity: None,
-        copy: None,
-        is_traced: false,
-    };
-    Pool::new(limits, 0, options)
+    Pool::new(limits, 0, None, None, false)
 }
 
 /// Checks that each request has its own outcome: the late answer to the first one, which times out,

@@ -4,15 +4,16 @@
 //! so that a spool in regular work does not wake it.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use futures_core::Stream;
+use futures_util::future::BoxFuture;
 
 use super::pool::Pool;
-use super::verdict::Stopped;
+use super::refusals::RefusalReason;
 use crate::actor::{Address, Context, Permit, Reply};
 use crate::contain::attempt;
 use crate::instant::Instant;
@@ -20,31 +21,22 @@ use crate::task::Unordered;
 use crate::time::Alarm;
 use crate::waker::KeptWaker;
 
-/// The actor. A trace calls a spool without a name after this type, which has its name from
-/// layer_cake.
+/// The actor. A trace calls a spool without a name after this type, which therefore has the name of
+/// document 2.
 pub(super) struct ObjectSpool<Q: Send + 'static, R: Send + 'static> {
     pool: Arc<Pool<Q, R>>,
     /// `None` if all workers join from outside.
     factory: Option<Factory<Q, R>>,
-    /// The ends of the workers.
-    ends: Unordered<End>,
-    /// The full mailboxes of workers that will have room.
-    rooms: Unordered<Room<Q, R>>,
+    /// The ends of the workers, with their keys and ids.
+    ends: Unordered<BoxFuture<'static, (usize, u64)>>,
+    /// The permits for full mailboxes, with the keys and ids of the workers. `None` if one is closed.
+    rooms: Unordered<BoxFuture<'static, ((usize, u64), Option<Permit<(Q, Reply<R>)>>)>>,
     alarm: Alarm,
     is_stopping: bool,
 }
 
 /// Makes the worker with this number.
 pub(super) type Factory<Q, R> = Box<dyn FnMut(usize) -> Address<(Q, Reply<R>)> + Send>;
-
-/// The end of the worker with this key and id.
-type End = Pin<Box<dyn Future<Output = Worker> + Send>>;
-
-/// A place in the mailbox of a worker; `None` if that is closed.
-type Room<Q, R> = Pin<Box<dyn Future<Output = (Worker, Option<Permit<(Q, Reply<R>)>>)> + Send>>;
-
-/// A key and an id.
-type Worker = (usize, u64);
 
 impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
     pub(super) fn new(pool: Arc<Pool<Q, R>>, factory: Option<Factory<Q, R>>) -> Self {
@@ -67,7 +59,7 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
         if !self.is_stopping && Pin::new(&mut *cx).poll_next(task).is_ready() {
             self.is_stopping = true;
             self.pool
-                .change(|it, outbox| it.stop(Stopped::Asked, outbox));
+                .change(|it, outbox| it.stop(RefusalReason::Aborted, outbox));
         }
         loop {
             self.watch_workers(task);
@@ -134,16 +126,16 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
             return;
         };
         let now = Instant::now();
-        for place in self.pool.look(|it| it.due(now)) {
+        for slot in self.pool.look(|it| it.due(now)) {
             // The function that makes workers may have changed their number.
-            if !self.pool.look(|it| it.is_due(place, now)) {
+            if !self.pool.look(|it| it.is_due(slot, now)) {
                 continue;
             }
-            let made = attempt(|| factory(place));
+            let made = attempt(|| factory(slot));
             let now = Instant::now();
             self.pool.change(|it, outbox| match made {
-                Ok(worker) => it.install(place, worker, now, outbox),
-                Err(_) => it.was_not_made(place, now, outbox),
+                Ok(worker) => it.install(slot, worker, now, outbox),
+                Err(_) => it.was_not_made(slot, now, outbox),
             });
         }
     }

@@ -19,14 +19,14 @@ pub(super) struct Outbox<Q, R> {
 }
 
 pub(super) enum Errand<Q, R> {
-    /// Gives the question of this actor to the worker, into this place if there is one.
+    /// Gives the question of this actor to the worker, with this permit if there is one.
     Send(Arc<Assignment<Q, R>>, Q, u64, Option<Permit<(Q, Reply<R>)>>),
     Refuse(Reply<R>, Refusal, Option<Q>),
     /// Lets the requests come back that the worker leaves in its mailbox.
     Watch(Address<(Q, Reply<R>)>),
     Stop(Address<(Q, Reply<R>)>),
     Kill(Address<(Q, Reply<R>)>),
-    /// Gives up a place that no request needs.
+    /// Gives up a permit that no request needs.
     GiveUp(Permit<(Q, Reply<R>)>),
     /// Drops a request that has no asker.
     Forget(Reply<R>, Q),

@@ -8,9 +8,9 @@ use std::sync::{Arc, Weak};
 
 use super::assignment::{Assignment, Desk};
 use super::dispatch::Dispatch;
-use super::limits::Limits;
+use super::limits::SpoolLimits;
 use super::outbox::{Errand, Outbox};
-use super::verdict::Stopped;
+use super::refusals::RefusalReason;
 use crate::actor::{Permit, Reply};
 use crate::contain::{attempt, contain};
 use crate::error::{AskError, TellError};
@@ -22,21 +22,14 @@ use crate::tracer::forwarding;
 
 pub(super) struct Pool<Q, R> {
     dispatch: Mutex<Dispatch<Q, R>>,
-    options: PoolOptions<Q>,
+    /// Returns the hash of a question's key. Called without the lock.
+    affinity: Option<Box<dyn Fn(&Q) -> u64 + Send + Sync>>,
+    /// Copies a question, if a request may be tried again. Called without the lock.
+    copy: Option<fn(&Q) -> Q>,
+    is_traced: bool,
 }
 
-/// What does not change, and what is called without the lock.
-pub(super) struct PoolOptions<Q> {
-    /// Returns the hash of a question's key.
-    pub(super) affinity: Option<Affinity<Q>>,
-    /// Copies a question, if a request may be tried again.
-    pub(super) copy: Option<fn(&Q) -> Q>,
-    pub(super) is_traced: bool,
-}
-
-pub(super) type Affinity<Q> = Box<dyn Fn(&Q) -> u64 + Send + Sync>;
-
-/// The greatest depth of replies that are settled within each other. Regular workers make a depth of
+/// The greatest depth of replies that are completed within each other. Regular workers make a depth of
 /// one, and a stack has room for far more than this.
 const DEPTH_MAX: u32 = 16;
 
@@ -46,10 +39,18 @@ crate::sync::thread_local! {
 
 impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
     /// Creates a pool with this many workers of its own, which are to be made.
-    pub(super) fn new(limits: Limits, objects: usize, options: PoolOptions<Q>) -> Arc<Self> {
+    pub(super) fn new(
+        limits: SpoolLimits,
+        workers: usize,
+        affinity: Option<Box<dyn Fn(&Q) -> u64 + Send + Sync>>,
+        copy: Option<fn(&Q) -> Q>,
+        is_traced: bool,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|own: &Weak<Self>| Pool {
-            dispatch: Mutex::new(Dispatch::new(limits, objects, own.clone())),
-            options,
+            dispatch: Mutex::new(Dispatch::new(limits, workers, own.clone())),
+            affinity,
+            copy,
+            is_traced,
         })
     }
 
@@ -62,9 +63,9 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
 
     /// Takes a request.
     pub(super) fn submit(&self, question: Q, client: Reply<R>) {
-        let affinity = self.options.affinity.as_ref();
+        let affinity = self.affinity.as_ref();
         let hash = affinity.map_or(0, |hash| hash(&question));
-        let from = self.options.is_traced.then(run::actor_id).unwrap_or(0);
+        let from = self.is_traced.then(run::actor_id).unwrap_or(0);
         let now = Instant::now();
         self.change(|it, outbox| it.arrive(question, client, (hash, from), now, outbox));
     }
@@ -93,15 +94,15 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
         look(&self.dispatch())
     }
 
-    /// Returns why the spool stops. It does stop.
-    pub(super) fn stopped(&self) -> Stopped {
+    /// Returns why the spool stops, which it does.
+    pub(super) fn stopped(&self) -> RefusalReason {
         let stopped = self.look(|dispatch| dispatch.stopped);
-        stopped.unwrap_or(Stopped::Asked)
+        stopped.unwrap_or(RefusalReason::Aborted)
     }
 
     /// Does all errands that follow from a reply.
     ///
-    /// A worker that is told its next request may settle it at once, if its address is mapped or
+    /// A worker that gets its next request may answer it at once, if its address is mapped or
     /// that of another spool. So these calls nest. From a certain depth on the manager goes on.
     #[inline]
     fn follow(&self, mut outbox: Outbox<Q, R>) {
@@ -142,7 +143,7 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
         permit: Option<Permit<(Q, Reply<R>)>>,
         outbox: &mut Outbox<Q, R>,
     ) {
-        if let Some(copy) = self.options.copy {
+        if let Some(copy) = self.copy {
             let spare = attempt(|| copy(&question)).ok();
             let (previous, _) = self.change_only(|it, _| it.keep(assignment, spare));
             contain(|| drop(previous));
@@ -156,11 +157,11 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
             None => assignment.worker.tell((question, reply)),
         };
         // The worker may be another spool, whose affinity function panics. That loses the reply.
-        let told = attempt(|| match self.options.is_traced {
+        let sent = attempt(|| match self.is_traced {
             false => tell(),
             true => forwarding(from, tell),
         });
-        let (question, reply, is_closed) = match told {
+        let (question, reply, is_closed) = match sent {
             Ok(Ok(())) | Err(_) => return,
             Ok(Err(TellError::Closed((question, reply)))) => (question, reply, true),
             Ok(Err(TellError::Full((question, reply)))) => (question, reply, false),
@@ -175,10 +176,10 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
 }
 
 impl<Q: Send + 'static, R: Send + 'static> Desk<Q, R> for Pool<Q, R> {
-    fn settle(&self, assignment: &Arc<Assignment<Q, R>>, outcome: Result<R, AskError>) {
+    fn complete(&self, assignment: &Arc<Assignment<Q, R>>, outcome: Result<R, AskError>) {
         let now = Instant::now();
         let (client, outbox) =
-            self.change_only(|it, outbox| it.settle(assignment, &outcome, now, outbox));
+            self.change_only(|it, outbox| it.complete(assignment, &outcome, now, outbox));
         match client {
             Some(client) => client.settle(outcome),
             None => contain(|| drop(outcome)),

@@ -1,11 +1,13 @@
-//! A worker of a spool, the request that it has, and its place.
+//! The workers of a spool, the requests that they have, their slots and their crews.
 //!
-//! A place stays when its worker dies. A worker stays while it lives, or has a request.
+//! A slot stays when its worker dies. A worker stays while it lives, or has a request. Workers of one
+//! crew share one line of requests. All workers of a spool are one crew; with affinity, each slot is
+//! a crew of its own.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::assignment::Assignment;
-use super::crew::Claim;
 use crate::actor::{Address, Permit, Reply};
 use crate::instant::Instant;
 
@@ -15,7 +17,7 @@ pub(super) struct PoolWorker<Q, R> {
     pub(super) assignment: Option<Arc<Assignment<Q, R>>>,
     /// The number of its valid assignment.
     pub(super) number: u64,
-    pub(super) open: Option<Open<Q, R>>,
+    pub(super) open: Option<OpenRequest<Q, R>>,
     /// `None` if it takes no more requests: it was retired, or the spool stops.
     pub(super) crew: Option<usize>,
     /// Whether the spool has made it.
@@ -26,21 +28,21 @@ pub(super) struct PoolWorker<Q, R> {
     pub(super) has_ended: bool,
     /// Whether its mailbox has no room.
     pub(super) is_full: bool,
-    /// The place in its mailbox for which it was waited, until its next request has it.
+    /// The permit for its mailbox that was waited for, until its next request has it.
     pub(super) permit: Option<Permit<(Q, Reply<R>)>>,
 }
 
 /// A request that a worker has.
-pub(super) struct Open<Q, R> {
-    pub(super) claim: Claim<R>,
+pub(super) struct OpenRequest<Q, R> {
+    pub(super) info: RequestInfo<R>,
     /// When it times out.
     pub(super) until: Option<Instant>,
     /// A copy of the question, if it may be tried again.
     pub(super) spare: Option<Q>,
 }
 
-/// The place of one worker.
-pub(super) struct Place {
+/// The slot of one worker.
+pub(super) struct WorkerSlot {
     /// The key of the worker.
     pub(super) worker: Option<usize>,
     /// When a worker is to be made for it.
@@ -49,13 +51,49 @@ pub(super) struct Place {
     pub(super) is_own: bool,
 }
 
-impl Place {
-    /// Returns a place whose worker is to be made now.
+impl WorkerSlot {
+    /// Returns a slot whose worker is to be made now.
     pub(super) fn vacant(now: Instant) -> Self {
-        Place {
+        WorkerSlot {
             worker: None,
             due: Some(now),
             is_own: true,
+        }
+    }
+}
+
+pub(super) struct Crew<Q, R> {
+    /// The keys of idle workers. The first has been idle longest.
+    pub(super) idle: VecDeque<usize>,
+    /// Oldest first.
+    pub(super) waiting: VecDeque<QueuedRequest<Q, R>>,
+}
+
+/// A request that no worker has.
+pub(super) struct QueuedRequest<Q, R> {
+    pub(super) question: Q,
+    pub(super) info: RequestInfo<R>,
+}
+
+/// A request without its question.
+pub(super) struct RequestInfo<R> {
+    pub(super) client: Reply<R>,
+    /// Its rank in the order of arrival.
+    pub(super) rank: u64,
+    pub(super) arrived: Instant,
+    /// The hash of its affinity, or 0.
+    pub(super) hash: u64,
+    /// The actor that has sent it, for a trace.
+    pub(super) from: u64,
+    /// How often it is tried again if its worker dies.
+    pub(super) tries: u32,
+}
+
+impl<Q, R> Crew<Q, R> {
+    pub(super) fn new() -> Self {
+        Crew {
+            idle: VecDeque::new(),
+            waiting: VecDeque::new(),
         }
     }
 }

@@ -5,7 +5,7 @@ mod histories;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{Board, KeyPolicy, Keyed, Ticket};
+use super::{Board, JobTicket, KeyPolicy, Keyed};
 
 thread_local! {
     static IS_LOCKED: Cell<bool> = const { Cell::new(false) };
@@ -59,7 +59,7 @@ fn name(key: Option<Keyed<User>>) -> Option<u64> {
 }
 
 /// Adds a job whose key is its own hash. Returns its ticket, and whether the key came back.
-fn add(board: &mut Users, key: Option<u64>, priority: u32, job: u64) -> (Ticket, bool) {
+fn add(board: &mut Users, key: Option<u64>, priority: u32, job: u64) -> (JobTicket, bool) {
     let mut key = key.map(|key| Keyed::new(key, User(key)));
     let number = board.number();
     let ticket = locked(|| {
@@ -76,19 +76,19 @@ fn is_admitted(board: &Users, key: Option<u64>) -> bool {
 }
 
 /// Takes a job. Returns what it is, and its ticket.
-fn take(board: &mut Users) -> Option<(u64, Ticket)> {
+fn take(board: &mut Users) -> Option<(u64, JobTicket)> {
     let (ticket, job) = locked(|| board.take())?;
     assert_sound(board);
     Some((job.0, ticket))
 }
 
-fn done(board: &mut Users, served: Ticket) -> Option<u64> {
+fn done(board: &mut Users, served: JobTicket) -> Option<u64> {
     let key = locked(|| board.done(served));
     assert_sound(board);
     name(key)
 }
 
-fn remove(board: &mut Users, ticket: Ticket) -> Option<(u64, Option<u64>)> {
+fn remove(board: &mut Users, ticket: JobTicket) -> Option<(u64, Option<u64>)> {
     let (job, key) = locked(|| board.remove(ticket))?;
     assert_sound(board);
     Some((job.0, name(key)))
@@ -361,5 +361,8 @@ fn ten_thousand_jobs_of_a_key_cost_one_comparison_each() {
 fn a_key_is_known_by_24_bytes_and_each_index_takes_16() {
     use std::mem::size_of;
     assert_eq!(size_of::<super::KnownKey>(), 24);
-    assert_eq!((size_of::<Ticket>(), size_of::<super::Behind>()), (16, 16));
+    assert_eq!(
+        (size_of::<JobTicket>(), size_of::<super::Behind>()),
+        (16, 16)
+    );
 }

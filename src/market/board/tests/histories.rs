@@ -13,13 +13,13 @@ struct Waiting {
     key: Option<u64>,
     priority: u32,
     job: u64,
-    ticket: Ticket,
+    ticket: JobTicket,
 }
 
 /// A job that is served.
 struct Serving {
     key: Option<u64>,
-    ticket: Ticket,
+    ticket: JobTicket,
 }
 
 struct History {
@@ -32,7 +32,7 @@ struct History {
     waiting: Vec<Waiting>,
     serving: Vec<Serving>,
     /// The tickets of all jobs, also of those that are gone.
-    tickets: Vec<Ticket>,
+    tickets: Vec<JobTicket>,
 }
 
 impl History {

@@ -1,48 +1,47 @@
 //! The workers of a spool: how they come, die, are replaced, and leave.
 //!
-//! The places of the spool's own workers come first, in the order of their numbers. With affinity
-//! each place is a crew, so a change of the places moves waiting requests to other lines.
+//! The slots of the spool's own workers come first, in the order of their numbers. With affinity
+//! each slot is a crew, so a change of the slots moves waiting requests to other lines.
 
-use super::crew::{Crew, Queued};
 use super::dispatch::Dispatch;
 use super::outbox::{Errand, Outbox};
-use super::verdict::{Stopped, Verdict};
-use super::worker::{Open, Place, PoolWorker};
+use super::refusals::RefusalReason;
+use super::worker::{Crew, OpenRequest, PoolWorker, QueuedRequest, WorkerSlot};
 use crate::actor::{Address, Permit, Reply};
 use crate::instant::Instant;
 
 impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
-    /// Returns the number of places for workers of the spool's own.
-    fn objects(&self) -> usize {
-        self.places.iter().filter(|place| place.is_own).count()
+    /// Returns the number of slots for workers of the spool's own.
+    fn own_workers(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.is_own).count()
     }
 
-    /// Returns the numbers of the places whose workers are to be made now.
+    /// Returns the numbers of the slots whose workers are to be made now.
     pub(super) fn due(&self, now: Instant) -> Vec<usize> {
-        let places = 0..self.places.len();
-        places.filter(|place| self.is_due(*place, now)).collect()
+        let slots = 0..self.slots.len();
+        slots.filter(|slot| self.is_due(*slot, now)).collect()
     }
 
-    /// Returns whether the worker of this place is to be made now.
-    pub(super) fn is_due(&self, place: usize, now: Instant) -> bool {
-        let due = self.places.get(place).and_then(|place| place.due);
+    /// Returns whether the worker of this slot is to be made now.
+    pub(super) fn is_due(&self, slot: usize, now: Instant) -> bool {
+        let due = self.slots.get(slot).and_then(|slot| slot.due);
         due.is_some_and(|due| due <= now)
     }
 
-    /// Puts a worker that was made in its place, if that still waits for it.
+    /// Puts a worker that was made in its slot, if that still waits for it.
     pub(super) fn install(
         &mut self,
-        place: usize,
+        slot: usize,
         worker: Address<(Q, Reply<R>)>,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
     ) {
-        let waits = |place: &Place| place.is_own && place.due.is_some();
-        if self.stopped.is_some() || !self.places.get(place).is_some_and(waits) {
+        let waits = |slot: &WorkerSlot| slot.is_own && slot.due.is_some();
+        if self.stopped.is_some() || !self.slots.get(slot).is_some_and(waits) {
             return outbox.push(Errand::Stop(worker));
         }
-        let key = self.hire(worker, place, true, outbox);
-        self.places[place].due = None;
+        let key = self.hire(worker, slot, true, outbox);
+        self.slots[slot].due = None;
         self.release(key, now, outbox);
     }
 
@@ -56,12 +55,12 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         if self.stopped.is_some() || self.workers.iter().any(|(_, it)| it.address == worker) {
             return Some(worker);
         }
-        self.places.push(Place {
+        self.slots.push(WorkerSlot {
             worker: None,
             due: None,
             is_own: false,
         });
-        let key = self.hire(worker, self.places.len() - 1, false, outbox);
+        let key = self.hire(worker, self.slots.len() - 1, false, outbox);
         if self.limits.has_affinity {
             self.regroup(now, outbox);
         } else {
@@ -73,7 +72,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     fn hire(
         &mut self,
         address: Address<(Q, Reply<R>)>,
-        place: usize,
+        slot: usize,
         is_own: bool,
         outbox: &mut Outbox<Q, R>,
     ) -> usize {
@@ -83,7 +82,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             assignment: None,
             number: 0,
             open: None,
-            crew: Some(if self.limits.has_affinity { place } else { 0 }),
+            crew: Some(if self.limits.has_affinity { slot } else { 0 }),
             is_own,
             is_gone: false,
             has_ended: false,
@@ -91,15 +90,15 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             permit: None,
         });
         self.assign(key);
-        self.places[place].worker = Some(key);
+        self.slots[slot].worker = Some(key);
         self.hired.push(key);
         self.alert(outbox);
         key
     }
 
-    /// Notes that a mailbox has room again. `permit` is a place in it, unless it is closed.
+    /// Notes that a mailbox has room again. `permit` is for it, unless it is closed.
     ///
-    /// A request that waits gets the place. If it came without one, others that wait for room could
+    /// A request that waits gets the permit. If it came without one, others that wait for room could
     /// always be before it.
     pub(super) fn has_room(
         &mut self,
@@ -138,22 +137,22 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         (worker.is_gone, worker.has_ended) = (true, true);
         self.leave_line(key);
         if let Some(open) = &self.workers[key].open
-            && !self.is_stray(open.claim.hash)
+            && !self.is_stray(open.info.hash)
             && self.limits.has_affinity
         {
-            self.strays.push(open.claim.hash);
+            self.strays.push(open.info.hash);
         }
         self.forget_ended(key, outbox);
-        let place = self.places.iter().position(|it| it.worker == Some(key));
-        if let Some(place) = place {
+        let slot = self.slots.iter().position(|it| it.worker == Some(key));
+        if let Some(slot) = slot {
             self.counts.deaths += u64::from(self.stopped.is_none());
-            match self.places[place].is_own {
+            match self.slots[slot].is_own {
                 true => {
-                    self.places[place].worker = None;
-                    self.replace(place, now, outbox);
+                    self.slots[slot].worker = None;
+                    self.replace(slot, now, outbox);
                 }
                 false => {
-                    self.places.remove(place);
+                    self.slots.remove(slot);
                     self.regroup(now, outbox);
                 }
             }
@@ -176,7 +175,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     }
 
     /// Takes a worker out of the table and of the idle line. Returns its request.
-    fn take_out(&mut self, key: usize, outbox: &mut Outbox<Q, R>) -> Option<Open<Q, R>> {
+    fn take_out(&mut self, key: usize, outbox: &mut Outbox<Q, R>) -> Option<OpenRequest<Q, R>> {
         self.leave_line(key);
         let mut worker = self.workers.remove(key);
         self.full.retain(|full| *full != key);
@@ -185,36 +184,36 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         outbox.push(Errand::Dismiss(Box::new(worker)));
         if let Some(open) = &open {
             self.open -= 1;
-            self.strays.retain(|hash| *hash != open.claim.hash);
+            self.strays.retain(|hash| *hash != open.info.hash);
         }
         open
     }
 
-    /// Plans a successor for the worker of a place, or stops the spool.
-    fn replace(&mut self, place: usize, now: Instant, outbox: &mut Outbox<Q, R>) {
+    /// Plans a successor for the worker of a slot, or stops the spool.
+    fn replace(&mut self, slot: usize, now: Instant, outbox: &mut Outbox<Q, R>) {
         if self.stopped.is_some() {
             return;
         }
         let delay = self.limits.stand_down.as_ref();
         match delay.and_then(|delay| delay.interval(0)) {
             Some(delay) => {
-                self.places[place].due = Some(now + delay);
+                self.slots[slot].due = Some(now + delay);
                 self.set_alarm(now + delay, outbox);
             }
-            None => self.stop(Stopped::Lost, outbox),
+            None => self.stop(RefusalReason::Lost, outbox),
         }
     }
 
     /// Counts a panic of the function that makes workers as the death of one.
-    pub(super) fn was_not_made(&mut self, place: usize, now: Instant, outbox: &mut Outbox<Q, R>) {
+    pub(super) fn was_not_made(&mut self, slot: usize, now: Instant, outbox: &mut Outbox<Q, R>) {
         if self
-            .places
-            .get(place)
-            .is_some_and(|place| place.is_own && place.due.is_some())
+            .slots
+            .get(slot)
+            .is_some_and(|slot| slot.is_own && slot.due.is_some())
         {
             self.counts.deaths += 1;
-            self.places[place].due = None;
-            self.replace(place, now, outbox);
+            self.slots[slot].due = None;
+            self.replace(slot, now, outbox);
         }
     }
 
@@ -227,11 +226,11 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             return false;
         };
         if let Some(open) = self.take_out(key, outbox) {
-            let (client, hash) = (open.claim.client, open.claim.hash);
-            self.refuse_client(client, Verdict::Aborted, open.spare, outbox);
+            let (client, hash) = (open.info.client, open.info.hash);
+            self.refuse_client(client, RefusalReason::Aborted, open.spare, outbox);
             self.unblock(hash, now, outbox);
         }
-        self.places.retain(|place| place.worker != Some(key));
+        self.slots.retain(|slot| slot.worker != Some(key));
         self.regroup(now, outbox);
         self.refuse_without_prospects(outbox);
         true
@@ -239,19 +238,19 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
 
     /// Changes the number of the spool's own workers. Workers that are too many are stopped once
     /// they have no request.
-    pub(super) fn resize(&mut self, objects: usize, now: Instant, outbox: &mut Outbox<Q, R>) {
-        let before = self.objects();
-        if self.stopped.is_some() || objects == before {
+    pub(super) fn resize(&mut self, workers: usize, now: Instant, outbox: &mut Outbox<Q, R>) {
+        let before = self.own_workers();
+        if self.stopped.is_some() || workers == before {
             return;
         }
-        if objects > before {
-            let new = (before..objects).map(|_| Place::vacant(now));
-            self.places.splice(before..before, new);
+        if workers > before {
+            let new = (before..workers).map(|_| WorkerSlot::vacant(now));
+            self.slots.splice(before..before, new);
             self.set_alarm(now, outbox);
             return self.regroup(now, outbox);
         }
-        let surplus: Vec<Place> = self.places.drain(objects..before).collect();
-        let surplus: Vec<usize> = surplus.iter().filter_map(|place| place.worker).collect();
+        let surplus: Vec<WorkerSlot> = self.slots.drain(workers..before).collect();
+        let surplus: Vec<usize> = surplus.iter().filter_map(|slot| slot.worker).collect();
         surplus.iter().for_each(|key| self.leave_line(*key));
         self.regroup(now, outbox);
         for key in surplus {
@@ -261,18 +260,18 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         }
     }
 
-    /// Makes each place a crew again after the places have changed, if there is affinity.
+    /// Makes each slot a crew again after the slots have changed, if there is affinity.
     fn regroup(&mut self, now: Instant, outbox: &mut Outbox<Q, R>) {
         if !self.limits.has_affinity {
             return;
         }
         let lines = self.crews.drain(..).map(|crew| crew.waiting);
-        let mut waiting: Vec<Queued<Q, R>> = lines.flatten().collect();
-        waiting.sort_unstable_by_key(|request| request.claim.rank);
+        let mut waiting: Vec<QueuedRequest<Q, R>> = lines.flatten().collect();
+        waiting.sort_unstable_by_key(|request| request.info.rank);
         self.waiting = 0;
-        self.crews = self.places.iter().map(|_| Crew::new()).collect();
-        for (index, place) in self.places.iter().enumerate() {
-            let Some(key) = place.worker else { continue };
+        self.crews = self.slots.iter().map(|_| Crew::new()).collect();
+        for (index, slot) in self.slots.iter().enumerate() {
+            let Some(key) = slot.worker else { continue };
             let worker = &mut self.workers[key];
             worker.crew = Some(index);
             if worker.assignment.is_some() && !worker.is_gone && !worker.is_full {
@@ -282,16 +281,16 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         let open = self
             .workers
             .iter()
-            .filter_map(|(_, it)| Some((it.crew, it.open.as_ref()?.claim.hash)));
+            .filter_map(|(_, it)| Some((it.crew, it.open.as_ref()?.info.hash)));
         let strays = open.filter(|(crew, hash)| *crew != self.crew_of(*hash));
         self.strays = strays.map(|(_, hash)| hash).collect();
         for request in waiting {
-            match self.crew_of(request.claim.hash) {
+            match self.crew_of(request.info.hash) {
                 Some(crew) => {
                     self.crews[crew].waiting.push_back(request);
                     self.waiting += 1;
                 }
-                None => self.refuse(request, Verdict::Unavailable, outbox),
+                None => self.refuse(request, RefusalReason::Unavailable, outbox),
             }
         }
         for crew in 0..self.crews.len() {
@@ -307,28 +306,28 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     /// Refuses what waits if no worker can come.
     pub(super) fn refuse_without_prospects(&mut self, outbox: &mut Outbox<Q, R>) {
         if !self.has_prospects() {
-            self.refuse_waiting(Verdict::Unavailable, outbox);
+            self.refuse_waiting(RefusalReason::Unavailable, outbox);
         }
     }
 
-    fn refuse_waiting(&mut self, verdict: Verdict, outbox: &mut Outbox<Q, R>) {
+    fn refuse_waiting(&mut self, reason: RefusalReason, outbox: &mut Outbox<Q, R>) {
         for crew in 0..self.crews.len() {
             for request in std::mem::take(&mut self.crews[crew].waiting) {
                 self.waiting -= 1;
-                self.refuse(request, verdict, outbox);
+                self.refuse(request, reason, outbox);
             }
         }
     }
 
     /// Stops the spool: answers what waits, and stops the workers that it has made.
-    pub(super) fn stop(&mut self, why: Stopped, outbox: &mut Outbox<Q, R>) {
+    pub(super) fn stop(&mut self, why: RefusalReason, outbox: &mut Outbox<Q, R>) {
         if self.stopped.is_some() {
             return;
         }
         self.stopped = Some(why);
-        self.refuse_waiting(why.verdict(), outbox);
+        self.refuse_waiting(why, outbox);
         // No worker gets another request, and none is replaced.
-        self.places.clear();
+        self.slots.clear();
         self.crews.iter_mut().for_each(|crew| crew.idle.clear());
         self.workers.iter_mut().for_each(|(_, it)| it.crew = None);
         let own = self.workers.iter().filter(|(_, worker)| worker.is_own);
@@ -346,21 +345,21 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
 
     /// Ends the spool: kills the workers that it has made, and answers all.
     pub(super) fn end(&mut self, outbox: &mut Outbox<Q, R>) {
-        self.stop(Stopped::Asked, outbox);
-        let verdict = self.stopped.unwrap_or(Stopped::Asked).verdict();
+        self.stop(RefusalReason::Aborted, outbox);
+        let reason = self.stopped.unwrap_or(RefusalReason::Aborted);
         for (_, mut worker) in std::mem::take(&mut self.workers) {
             if worker.is_own {
                 self.killed.push(worker.address.downgrade());
                 outbox.push(Errand::Kill(worker.address.clone()));
             }
             if let Some(open) = worker.open.take() {
-                self.refuse_client(open.claim.client, verdict, open.spare, outbox);
+                self.refuse_client(open.info.client, reason, open.spare, outbox);
             }
             outbox.push(Errand::Dismiss(Box::new(worker)));
         }
         self.open = 0;
         self.strays.clear();
         self.crews.iter_mut().for_each(|crew| crew.idle.clear());
-        self.places.clear();
+        self.slots.clear();
     }
 }

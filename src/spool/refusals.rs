@@ -1,0 +1,112 @@
+//! Why a spool refuses requests, what it answers then, and how often it did.
+//!
+//! The texts are those of document 2. Each request that came is counted once, when it has its
+//! outcome.
+
+use std::time::Duration;
+
+use crate::error::{Load, Refusal, RefusalKind};
+
+/// Why the spool refuses a request. A spool stops as `Aborted` or as `Lost`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RefusalReason {
+    /// This many requests wait.
+    Overloaded(usize),
+    /// The average time until an answer.
+    Busy(Duration),
+    /// The limit that has passed.
+    TimedOut(Duration),
+    Unavailable,
+    /// The spool stops, or the worker has left.
+    Aborted,
+    /// The spool has lost a worker and does not replace it.
+    Lost,
+}
+
+const REJECTED: &str = "message rejected by spool";
+
+impl From<RefusalReason> for Refusal {
+    fn from(reason: RefusalReason) -> Self {
+        match reason {
+            RefusalReason::Overloaded(pending) => Refusal::of_spool(
+                RefusalKind::Overloaded,
+                REJECTED,
+                format!("overloaded, {pending} pending"),
+                Some(Load::Pending(pending)),
+            ),
+            RefusalReason::Busy(average) => Refusal::of_spool(
+                RefusalKind::Busy,
+                REJECTED,
+                format!("average response time {:.2}", average.as_secs_f64()),
+                Some(Load::Average(average)),
+            ),
+            RefusalReason::TimedOut(limit) => Refusal::of(
+                RefusalKind::TimedOut,
+                format!("no answer within {} s", limit.as_secs_f64()),
+            ),
+            RefusalReason::Unavailable => Refusal::of_spool(
+                RefusalKind::Unavailable,
+                "Service temporarily unavailable",
+                "no worker and no immediate prospects of one".to_owned(),
+                None,
+            ),
+            RefusalReason::Aborted => {
+                Refusal::of(RefusalKind::Aborted, "user or software interrupt")
+            }
+            RefusalReason::Lost => Refusal::of(
+                RefusalKind::Aborted,
+                "the spool has lost a worker and does not replace it",
+            ),
+        }
+    }
+}
+
+/// The state of a [`Spool`](super::Spool), as [`Spool::status`](super::Spool::status) returns it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpoolStatus {
+    /// The number of workers without a request.
+    pub idle: usize,
+    /// The number of workers with a request.
+    pub busy: usize,
+    /// The number of requests in the queue.
+    pub waiting: usize,
+    /// The number of workers that are still to be made: after a death, or after a `resize`.
+    pub standing_down: usize,
+    /// The average time until an answer, over the last 32 answers, with the time in the queue. It
+    /// is 0 before the first answer.
+    pub average: Duration,
+    /// How many requests workers have answered, also by a refusal.
+    pub answered: u64,
+    /// How many requests workers have lost: they died, or dropped the reply.
+    pub lost: u64,
+    /// How many requests were dropped unhandled, since their askers were gone.
+    pub unwanted: u64,
+    /// How many requests the spool itself has refused.
+    pub refused: SpoolRefusals,
+    /// How many workers have died. A panic of the function that makes workers counts, too.
+    pub deaths: u64,
+}
+
+/// The number of requests that a spool has refused, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpoolRefusals {
+    /// The queue was full.
+    pub overloaded: u64,
+    /// The average response time was too long.
+    pub busy: u64,
+    /// The worker gave no answer in time, or the queue timeout passed.
+    pub timed_out: u64,
+    /// No worker had joined.
+    pub unavailable: u64,
+    /// The spool stopped, or the worker left.
+    pub aborted: u64,
+}
+
+impl SpoolRefusals {
+    /// Returns the number of all refusals.
+    pub fn total(&self) -> u64 {
+        self.overloaded + self.busy + self.timed_out + self.unavailable + self.aborted
+    }
+}

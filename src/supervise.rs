@@ -3,8 +3,8 @@
 //! [`restart`](crate::ActorBuilder::restart) restarts one actor in place. A [`Supervisor`] decides
 //! about several actors together. [The guide](crate::docs::guide#restarts) tells when to use which.
 
+mod child;
 mod error;
-mod member;
 mod options;
 mod rounds;
 mod status;
@@ -13,7 +13,7 @@ mod supervising;
 mod supervisor;
 mod tree;
 
-pub use error::{Escalated, NotAChild, StartError, StartProblem, SuperviseError};
+pub use error::{Escalated, NotAChild, StartError, StartProblem};
 pub use options::{Strategy, SupervisorBuilder};
 pub use status::{ChildState, ChildStatus};
 pub use supervisor::Supervisor;

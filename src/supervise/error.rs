@@ -3,23 +3,26 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::options::SupervisorBuilder;
 use crate::error::SpawnProblem;
 use crate::task::TaskInfo;
 
-/// An error of [`Supervisor::start`](super::Supervisor::start), which holds the actor.
+/// An error of a start, which holds the actor that was not started, or the builder of a supervisor.
+///
+/// [`Supervisor::start`](super::Supervisor::start),
+/// [`Supervisor::supervisor`](super::Supervisor::supervisor) and
+/// [`SupervisorBuilder::spawn`](super::SupervisorBuilder::spawn) return it.
 pub struct StartError<A> {
     actor: A,
     problem: StartProblem,
 }
 
-/// The reason why a child was not started.
+/// The reason why a child or a supervisor was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartProblem {
     /// The supervisor stops or has ended.
     Stopping,
-    /// The actor was not spawned.
+    /// The actor or the supervisor was not spawned.
     Spawn(SpawnProblem),
 }
 
@@ -28,12 +31,12 @@ impl<A> StartError<A> {
         StartError { actor, problem }
     }
 
-    /// Returns the actor, unchanged.
+    /// Returns the actor or the builder, unchanged.
     pub fn into_inner(self) -> A {
         self.actor
     }
 
-    /// Returns the reason why the actor was not started.
+    /// Returns the reason.
     pub fn problem(&self) -> StartProblem {
         self.problem
     }
@@ -63,49 +66,6 @@ impl<A> fmt::Display for StartError<A> {
 }
 
 impl<A> std::error::Error for StartError<A> {}
-
-/// An error of [`SupervisorBuilder::spawn`] and of
-/// [`Supervisor::supervisor`](super::Supervisor::supervisor), which holds the builder.
-pub struct SuperviseError {
-    builder: Box<SupervisorBuilder>,
-    problem: StartProblem,
-}
-
-impl SuperviseError {
-    pub(super) fn new(builder: SupervisorBuilder, problem: StartProblem) -> Self {
-        SuperviseError {
-            builder: Box::new(builder),
-            problem,
-        }
-    }
-
-    /// Returns the builder, unchanged.
-    pub fn into_inner(self) -> SupervisorBuilder {
-        *self.builder
-    }
-
-    /// Returns the reason why the supervisor was not spawned.
-    pub fn problem(&self) -> StartProblem {
-        self.problem
-    }
-}
-
-impl fmt::Debug for SuperviseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SuperviseError")
-            .field("builder", &self.builder)
-            .field("problem", &self.problem)
-            .finish()
-    }
-}
-
-impl fmt::Display for SuperviseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problem.fmt(f)
-    }
-}
-
-impl std::error::Error for SuperviseError {}
 
 /// An error of [`Supervisor::restart`](super::Supervisor::restart) and of
 /// [`Supervisor::stop_child`](super::Supervisor::stop_child): the actor is not a child of this

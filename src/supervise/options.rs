@@ -1,4 +1,4 @@
-//! The options of a supervisor, and their builder.
+//! The options of a supervisor.
 
 use std::time::Duration;
 
@@ -23,13 +23,7 @@ pub enum Strategy {
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `spawn`"]
 pub struct SupervisorBuilder {
-    pub(super) rules: Rules,
     pub(super) name: Option<String>,
-}
-
-/// The options of a supervisor.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
     pub(super) strategy: Strategy,
     /// At most this many failures within the window.
     pub(super) failures: u32,
@@ -37,21 +31,20 @@ pub(super) struct Rules {
     pub(super) grace: Duration,
 }
 
-impl Default for Rules {
-    fn default() -> Self {
-        Rules {
+impl SupervisorBuilder {
+    pub(super) fn new() -> Self {
+        SupervisorBuilder {
+            name: None,
             strategy: Strategy::default(),
             failures: 5,
             window: Duration::from_secs(5),
             grace: Duration::from_secs(5),
         }
     }
-}
 
-impl SupervisorBuilder {
     /// Sets which children are restarted when one fails. The default is [`Strategy::OneForOne`].
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.rules.strategy = strategy;
+        self.strategy = strategy;
         self
     }
 
@@ -60,9 +53,9 @@ impl SupervisorBuilder {
     ///
     /// With one more failure the supervisor gives up. The window is longer than 0. A failure that
     /// restarts several children counts once.
-    pub fn intensity(mut self, failures: u32, within: Duration) -> Self {
-        self.rules.failures = failures;
-        self.rules.window = within;
+    pub fn intensity(mut self, failures: u32, window: Duration) -> Self {
+        self.failures = failures;
+        self.window = window;
         self
     }
 
@@ -70,7 +63,7 @@ impl SupervisorBuilder {
     ///
     /// A child that is a supervisor takes as long as its own children do.
     pub fn grace(mut self, grace: Duration) -> Self {
-        self.rules.grace = grace;
+        self.grace = grace;
         self
     }
 

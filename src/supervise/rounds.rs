@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::Escalated;
-use super::options::{Rules, Strategy};
-use super::supervising::{Mode, Phase, Stop, Supervising};
+use super::options::Strategy;
+use super::supervising::{ChildPhase, Supervising, SupervisorMode};
 use crate::actor::{Order, Report};
 use crate::instant::Instant;
 
@@ -19,39 +19,39 @@ const FAULTS: usize = 10;
 impl Supervising {
     /// Takes the next step of a round, or of the stop.
     pub(super) fn advance(&mut self) {
-        if let Some(how @ Stop::GivenUp) = self.stopping {
-            return self.stop_next(how);
+        if self.has_given_up {
+            return self.stop_next();
         }
         if !self.dropping.is_empty() {
             return;
         }
-        if let Mode::Falling { .. } = self.mode {
-            self.come_down();
+        if let SupervisorMode::Falling { .. } = self.mode {
+            self.wind_down();
         }
         let may_begin = !self.is_paused() && self.beginning.is_none();
-        if !matches!(self.mode, Mode::Running) || !may_begin {
+        if !matches!(self.mode, SupervisorMode::Running) || !may_begin {
             return;
         }
         if let Some(id) = self.ready.pop_first() {
             self.beginning = Some(id);
             return self.begin(id);
         }
-        self.tell_of_begin();
-        if let Some(how) = self.stopping {
-            self.stop_next(how);
+        self.report_begun();
+        if self.is_stopping {
+            self.stop_next();
         }
     }
 
     /// Reports to the supervisor above that the children have begun, if it was not reported.
-    fn tell_of_begin(&mut self) {
-        if std::mem::take(&mut self.tells_begun) {
+    fn report_begun(&mut self) {
+        if std::mem::take(&mut self.reports_begun) {
             self.tree.report(Report::Begun);
         }
     }
 
     /// Lets a child begin.
     pub(super) fn begin(&mut self, id: u64) {
-        self.set_phase(id, Phase::Beginning);
+        self.set_phase(id, ChildPhase::Beginning);
         self.limit(id);
         self.order(id, Order::Run);
     }
@@ -64,12 +64,12 @@ impl Supervising {
             Report::Failed(text, delay) => {
                 self.note_fault(id, text);
                 match self.phase(id) {
-                    Some(Phase::Beginning | Phase::Up) => {
+                    Some(ChildPhase::Beginning | ChildPhase::Up) => {
                         self.beginning.take_if(|beginning| *beginning == id);
                         self.fail(id, delay);
                     }
                     // It reports that it is down as well, and begins again without a delay.
-                    Some(Phase::Dropping { .. }) => {
+                    Some(ChildPhase::Dropping { .. }) => {
                         self.set_spent(id, delay.is_none());
                     }
                     _ => {}
@@ -84,15 +84,15 @@ impl Supervising {
             return;
         };
         child.has_begun = true;
-        if child.phase == Phase::Beginning {
-            self.set_phase(id, Phase::Up);
+        if child.phase == ChildPhase::Beginning {
+            self.set_phase(id, ChildPhase::Up);
             self.limit_no_more(id);
         }
     }
 
     /// Notes that the incarnation of a child was dropped.
     fn note_down(&mut self, id: u64) {
-        let Some(Phase::Dropping { by_hand }) = self.phase(id) else {
+        let Some(ChildPhase::Dropping { by_hand }) = self.phase(id) else {
             return;
         };
         let is_spent = self.set_spent(id, false);
@@ -100,9 +100,9 @@ impl Supervising {
         if by_hand && !is_spent {
             return self.begin(id);
         }
-        self.set_phase(id, Phase::Waiting);
+        self.set_phase(id, ChildPhase::Waiting);
         self.set_alarm(id, None);
-        if is_spent && matches!(self.mode, Mode::Running) {
+        if is_spent && matches!(self.mode, SupervisorMode::Running) {
             self.fail(id, None);
         }
     }
@@ -126,7 +126,7 @@ impl Supervising {
     /// Decides about a child that has failed by itself. `delay` is its back-off, or `None` if its
     /// own intensity is used up.
     fn fail(&mut self, id: u64, delay: Option<Duration>) {
-        let is_to_end = self.is_stopping() || self.children[&id].is_stopped;
+        let is_to_end = self.is_stopping || self.children[&id].is_stopped;
         match delay.filter(|_| self.count_failure()) {
             // It handles what it has accepted.
             Some(_) if is_to_end => self.begin(id),
@@ -137,28 +137,26 @@ impl Supervising {
     }
 
     fn count_failure(&mut self) -> bool {
-        let Rules {
-            failures, window, ..
-        } = self.rules;
+        let (failures, window) = (self.options.failures, self.options.window);
         self.failures.count(failures, window)
     }
 
     /// Restarts the children that the strategy selects after the failure of this one.
     fn restart(&mut self, id: u64, delay: Duration) {
         let until = (!delay.is_zero()).then(|| Instant::now() + delay);
-        let first = match self.rules.strategy {
+        let first = match self.options.strategy {
             Strategy::OneForOne => {
                 if until.is_none() {
                     return self.begin(id);
                 }
-                self.set_phase(id, Phase::BackingOff);
+                self.set_phase(id, ChildPhase::BackingOff);
                 self.tree.update(id, |status| status.until = until);
                 return self.set_alarm(id, until);
             }
             Strategy::OneForAll => 0,
             Strategy::RestForOne => id,
         };
-        self.set_phase(id, Phase::Waiting);
+        self.set_phase(id, ChildPhase::Waiting);
         self.tree.update(id, |status| status.until = until);
         self.ready.insert(id);
         self.prolong_pause(until);
@@ -170,12 +168,12 @@ impl Supervising {
         let later: Vec<_> = self.children.range(first..).map(|(id, _)| *id).collect();
         for id in later {
             match self.children[&id].phase {
-                Phase::Up | Phase::Beginning => self.order(id, Order::Wait),
-                Phase::Dropping { by_hand: true } => {}
+                ChildPhase::Up | ChildPhase::Beginning => self.order(id, Order::Wait),
+                ChildPhase::Dropping { by_hand: true } => {}
                 _ => continue,
             }
             self.beginning.take_if(|beginning| *beginning == id);
-            self.set_phase(id, Phase::Dropping { by_hand: false });
+            self.set_phase(id, ChildPhase::Dropping { by_hand: false });
             self.limit(id);
             self.dropping.insert(id);
             self.ready.insert(id);
@@ -185,10 +183,10 @@ impl Supervising {
     /// Lets the children that back off wait for their turn instead.
     pub(super) fn end_back_offs(&mut self) {
         let backing_off = self.children.iter();
-        let backing_off = backing_off.filter(|(_, child)| child.phase == Phase::BackingOff);
+        let backing_off = backing_off.filter(|(_, child)| child.phase == ChildPhase::BackingOff);
         for id in backing_off.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.set_alarm(id, None);
-            self.set_phase(id, Phase::Waiting);
+            self.set_phase(id, ChildPhase::Waiting);
             self.ready.insert(id);
         }
     }
@@ -198,12 +196,12 @@ impl Supervising {
             return;
         };
         match child.phase {
-            _ if child.is_stopped || self.is_stopping() => {}
-            Phase::Up | Phase::Beginning => {
-                self.set_phase(id, Phase::Dropping { by_hand: true });
+            _ if child.is_stopped || self.is_stopping => {}
+            ChildPhase::Up | ChildPhase::Beginning => {
+                self.set_phase(id, ChildPhase::Dropping { by_hand: true });
                 self.order(id, Order::Wait);
             }
-            Phase::BackingOff => {
+            ChildPhase::BackingOff => {
                 self.set_alarm(id, None);
                 self.begin(id);
             }
@@ -217,11 +215,11 @@ impl Supervising {
     fn give_up(&mut self, id: u64) {
         let child = &self.children[&id];
         let why = Escalated {
-            child: child.member.info(),
+            child: child.actor.info(),
             faults: child.faults.iter().cloned().collect(),
         };
         let text = child.faults.back().cloned();
-        self.set_phase(id, Phase::Waiting);
+        self.set_phase(id, ChildPhase::Waiting);
         self.ready.insert(id);
         self.lost = Some((id, why));
         if self.tree.has_parent() {
@@ -234,7 +232,7 @@ impl Supervising {
 
     /// Drops all incarnations, before it reports to the supervisor above.
     fn fall(&mut self, failure: Option<Report>, is_ordered: bool) {
-        self.mode = Mode::Falling {
+        self.mode = SupervisorMode::Falling {
             failure,
             is_ordered,
         };
@@ -244,16 +242,16 @@ impl Supervising {
     }
 
     /// Reports to the supervisor above that all incarnations were dropped.
-    fn come_down(&mut self) {
-        let Mode::Falling {
+    fn wind_down(&mut self) {
+        let SupervisorMode::Falling {
             failure,
             is_ordered,
-        } = std::mem::replace(&mut self.mode, Mode::Down)
+        } = std::mem::replace(&mut self.mode, SupervisorMode::Down)
         else {
             return;
         };
         if failure.is_some() {
-            self.tell_of_begin();
+            self.report_begun();
         }
         let down = is_ordered.then_some(Report::Down);
         for report in failure.into_iter().chain(down) {
@@ -267,34 +265,35 @@ impl Supervising {
             return;
         };
         self.tree.escalate(why);
-        self.mode = Mode::Running;
+        self.mode = SupervisorMode::Running;
         self.let_go(id);
-        self.stop(Stop::GivenUp);
+        self.has_given_up = true;
+        self.stop();
     }
 
     /// Lets a child that waits after its failure end with its last fault.
     fn let_go(&mut self, id: u64) {
         self.leave_round(id);
-        self.set_phase(id, Phase::Over);
+        self.set_phase(id, ChildPhase::Over);
         self.order(id, Order::GiveUp);
     }
 
     /// Obeys the supervisor above.
     pub(super) fn obey(&mut self, order: Order) {
         match (order, &mut self.mode) {
-            (Order::Wait, Mode::Running) => self.fall(None, true),
-            (Order::Wait, Mode::Falling { is_ordered, .. }) => *is_ordered = true,
-            (Order::Wait, Mode::Down) => self.tree.report(Report::Down),
-            (Order::Run, Mode::Down) => {
-                self.mode = Mode::Running;
+            (Order::Wait, SupervisorMode::Running) => self.fall(None, true),
+            (Order::Wait, SupervisorMode::Falling { is_ordered, .. }) => *is_ordered = true,
+            (Order::Wait, SupervisorMode::Down) => self.tree.report(Report::Down),
+            (Order::Run, SupervisorMode::Down) => {
+                self.mode = SupervisorMode::Running;
                 self.tree.report(Report::Begins(self.runs));
                 self.runs += 1;
-                self.tells_begun = true;
+                self.reports_begun = true;
                 self.lost = None;
-                self.tree.hear();
+                self.tree.take_faults();
                 self.failures.clear();
             }
-            (Order::GiveUp, Mode::Down) => self.end_for_good(),
+            (Order::GiveUp, SupervisorMode::Down) => self.end_for_good(),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What a supervisor tells of its children.
+//! What a supervisor reports of its children.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +39,12 @@ pub enum ChildState {
     },
     /// Its last incarnation ends, or the next one is about to begin.
     Restarting,
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopping,
 }
 
 /// The status of a child, as the supervisor keeps it.
-pub(super) struct Status {
+pub(super) struct ChildRecord {
     pub(super) info: TaskInfo,
     pub(super) incarnation: u64,
     pub(super) restarts: u64,
@@ -57,9 +57,9 @@ pub(super) struct Status {
     pub(super) has_failed: bool,
 }
 
-impl Status {
+impl ChildRecord {
     pub(super) fn new(info: TaskInfo) -> Self {
-        Status {
+        ChildRecord {
             info,
             incarnation: 0,
             restarts: 0,
@@ -97,6 +97,7 @@ impl Status {
             last_fault: self.last_fault.as_deref().map(Into::into),
         }
     }
+
     /// Returns what is left of the back-off.
     fn left(&self) -> Option<Duration> {
         let left = self.until? - Instant::now();

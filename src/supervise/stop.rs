@@ -4,43 +4,41 @@
 //! and finds those it depends on. Then the youngest child is stopped, and so on. What takes longer
 //! than the grace period is ended by force.
 
-use super::supervising::{Phase, Stop, Supervising};
+use super::supervising::{ChildPhase, Supervising};
 use crate::instant::Instant;
 
 impl Supervising {
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.is_some()
-    }
-
     /// Begins to stop the tree.
-    pub(super) fn stop(&mut self, how: Stop) {
-        self.stopping = Some(how);
+    pub(super) fn stop(&mut self) {
+        self.is_stopping = true;
         self.tree.refuse();
         self.set_pause(None);
         self.end_back_offs();
-        let busy = self
-            .children
-            .iter()
-            .filter(|(_, child)| matches!(child.phase, Phase::Beginning | Phase::Dropping { .. }));
+        let busy = self.children.iter().filter(|(_, child)| {
+            matches!(
+                child.phase,
+                ChildPhase::Beginning | ChildPhase::Dropping { .. }
+            )
+        });
         for id in busy.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.limit(id);
         }
     }
 
     /// Stops the youngest child, unless it was stopped before.
-    pub(super) fn stop_next(&mut self, how: Stop) {
+    pub(super) fn stop_next(&mut self) {
         let Some((&id, child)) = self.children.last_key_value() else {
             return;
         };
         match child.phase {
-            Phase::Beginning | Phase::Up => self.stop_child(id),
-            Phase::Over => {}
-            _ if how == Stop::Orderly => self.stop_child(id),
+            ChildPhase::Beginning | ChildPhase::Up => self.stop_child(id),
+            ChildPhase::Over => {}
+            _ if !self.has_given_up => self.stop_child(id),
             _ => {
-                let member = child.member.clone();
+                let actor = child.actor.clone();
                 self.leave_round(id);
-                self.set_phase(id, Phase::Over);
-                member.kill();
+                self.set_phase(id, ChildPhase::Over);
+                actor.kill();
             }
         }
     }
@@ -51,18 +49,18 @@ impl Supervising {
         let Some(child) = self.children.get_mut(&id) else {
             return;
         };
-        if child.is_stopped || child.phase == Phase::Over {
+        if child.is_stopped || child.phase == ChildPhase::Over {
             return;
         }
         child.is_stopped = true;
-        let (member, phase) = (child.member.clone(), child.phase);
+        let (actor, phase) = (child.actor.clone(), child.phase);
         self.set_phase(id, phase);
         self.set_alarm(id, None);
-        member.stop();
+        actor.stop();
         match phase {
-            Phase::BackingOff => self.begin(id),
+            ChildPhase::BackingOff => self.begin(id),
             // Its grace period starts when it begins.
-            Phase::Waiting if !self.is_stopping() => {}
+            ChildPhase::Waiting if !self.is_stopping => {}
             _ => self.limit(id),
         }
     }
@@ -74,11 +72,11 @@ impl Supervising {
             return;
         };
         let is_limited = match child.is_stopped {
-            true => child.alarm.is_none() && child.member.has_grace(),
-            false => self.is_stopping(),
+            true => child.alarm.is_none() && child.actor.has_grace(),
+            false => self.is_stopping,
         };
         if is_limited {
-            self.set_alarm(id, Some(Instant::now() + self.rules.grace));
+            self.set_alarm(id, Some(Instant::now() + self.options.grace));
         }
     }
 
@@ -93,10 +91,10 @@ impl Supervising {
         self.children.get(&id).is_some_and(|child| child.is_stopped)
     }
 
-    /// Ends a child that has not done in time what was wanted of it.
+    /// Ends a child that has not done in time what it was ordered.
     pub(super) fn end_by_force(&mut self, id: u64) {
         match self.children.get(&id) {
-            Some(child) if child.member.has_grace() => child.member.kill(),
+            Some(child) if child.actor.has_grace() => child.actor.kill(),
             // Its own children are killed instead.
             _ => self.stop_child(id),
         }

@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! - SUPERVISE-1: a child in the phase `Dropping` was ordered to wait and has not reported that it is
-//!   down. It gets no order until then, and no other child owes such a report.
+//!   down. It gets no order until then, and no other child has such a report to make.
 //! - SUPERVISE-2: `ready` has the children in the phase `Waiting`, and of those in `Dropping` the ones
 //!   that `dropping` has, too.
 //! - SUPERVISE-3: while `dropping` is not empty, no child of the round begins.
@@ -19,12 +19,13 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use futures_core::Stream;
+use futures_util::future::BoxFuture;
 
+use super::child::ErasedChild;
 use super::error::Escalated;
-use super::member::{Ended, Member};
-use super::options::Rules;
+use super::options::SupervisorBuilder;
 use super::status::ChildState;
-use super::tree::{Event, Tree};
+use super::tree::{Tree, TreeEvent};
 use crate::actor::{Context, History, Order, Report};
 use crate::instant::Instant;
 use crate::task::Unordered;
@@ -32,12 +33,16 @@ use crate::time::{Sleep, sleep};
 
 pub(super) struct Supervising {
     pub(super) tree: Arc<Tree>,
-    pub(super) rules: Rules,
-    pub(super) mode: Mode,
-    pub(super) stopping: Option<Stop>,
+    pub(super) options: SupervisorBuilder,
+    pub(super) mode: SupervisorMode,
+    /// Whether the supervisor ends. Children that wait begin, then each is stopped after the next one
+    /// has ended.
+    pub(super) is_stopping: bool,
+    /// Whether it ends because it has given up. Children that wait are killed then.
+    pub(super) has_given_up: bool,
     /// By number, which is the order of their starts.
-    pub(super) children: BTreeMap<u64, Child>,
-    ended: Unordered<Ended>,
+    pub(super) children: BTreeMap<u64, SupervisedChild>,
+    ended: Unordered<BoxFuture<'static, u64>>,
     pub(super) failures: History,
     /// The children that begin when their turn comes.
     pub(super) ready: BTreeSet<u64>,
@@ -50,8 +55,8 @@ pub(super) struct Supervising {
     /// The instants at which something is due, for a child or for the round.
     alarms: BTreeSet<(Instant, u64)>,
     sleep: Option<(Instant, Sleep)>,
-    /// Whether the supervisor above is to be told when all children have begun.
-    pub(super) tells_begun: bool,
+    /// Whether the supervisor above gets a report when all children have begun.
+    pub(super) reports_begun: bool,
     /// How often the supervisor above has let this one run.
     pub(super) runs: u64,
     /// The child for which this supervisor has given up.
@@ -59,7 +64,7 @@ pub(super) struct Supervising {
 }
 
 /// What a supervisor does.
-pub(super) enum Mode {
+pub(super) enum SupervisorMode {
     /// It waits for an order of the supervisor above. No child has an incarnation.
     Down,
     Running,
@@ -71,19 +76,10 @@ pub(super) enum Mode {
     },
 }
 
-/// How a supervisor ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// The children that wait begin. Then each is stopped after the next one has ended.
-    Orderly,
-    /// It has given up: the children that wait are killed.
-    GivenUp,
-}
-
-pub(super) struct Child {
-    pub(super) member: Arc<dyn Member>,
-    pub(super) phase: Phase,
-    /// Whether it was told to end.
+pub(super) struct SupervisedChild {
+    pub(super) actor: Arc<dyn ErasedChild>,
+    pub(super) phase: ChildPhase,
+    /// Whether it was asked to end.
     pub(super) is_stopped: bool,
     pub(super) has_begun: bool,
     /// Whether it has used up its own intensity while it was being dropped.
@@ -95,15 +91,15 @@ pub(super) struct Child {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ChildPhase {
     /// It has no incarnation, and is to begin when its turn comes.
     Waiting,
     /// As `Waiting`, when its alarm goes off.
     BackingOff,
-    /// It was told to begin.
+    /// It was ordered to begin.
     Beginning,
     Up,
-    /// It was told to drop its incarnation: by hand, so that it begins again at once, or not.
+    /// It was ordered to drop its incarnation: by hand, so that it begins again at once, or not.
     Dropping {
         by_hand: bool,
     },
@@ -118,17 +114,18 @@ const ROUND: u64 = 0;
 const EVENTS: usize = 100;
 
 impl Supervising {
-    pub(super) fn new(tree: Arc<Tree>, rules: Rules) -> Self {
+    pub(super) fn new(tree: Arc<Tree>, options: SupervisorBuilder) -> Self {
         let mode = if tree.has_parent() {
-            Mode::Down
+            SupervisorMode::Down
         } else {
-            Mode::Running
+            SupervisorMode::Running
         };
         Supervising {
             tree,
-            rules,
+            options,
             mode,
-            stopping: None,
+            is_stopping: false,
+            has_given_up: false,
             children: BTreeMap::new(),
             ended: Unordered::new(),
             failures: History::default(),
@@ -138,7 +135,7 @@ impl Supervising {
             pause: None,
             alarms: BTreeSet::new(),
             sleep: None,
-            tells_begun: false,
+            reports_begun: false,
             runs: 0,
             lost: None,
         }
@@ -151,8 +148,8 @@ impl Supervising {
     }
 
     fn poll(&mut self, cx: &mut Context<Infallible>, task: &mut TaskContext<'_>) -> Poll<()> {
-        if !self.is_stopping() && Pin::new(cx).poll_next(task).is_ready() {
-            self.stop(Stop::Orderly);
+        if !self.is_stopping && Pin::new(cx).poll_next(task).is_ready() {
+            self.stop();
         }
         let mut left = EVENTS;
         loop {
@@ -166,7 +163,7 @@ impl Supervising {
                 self.forget(id);
             }
             self.advance();
-            if self.is_stopping() && self.children.is_empty() && self.tree.is_quiet() {
+            if self.is_stopping && self.children.is_empty() && self.tree.is_quiet() {
                 return Poll::Ready(());
             }
             let alarm = self.poll_alarm(task);
@@ -179,21 +176,21 @@ impl Supervising {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: TreeEvent) {
         match event {
-            Event::Start(id, member) => self.add(id, member),
-            Event::Report(id, report) => self.take_report(id, report),
-            Event::Order(order) => self.obey(order),
-            Event::Restart(id) => self.restart_by_hand(id),
-            Event::StopChild(id) => self.stop_child(id),
+            TreeEvent::Start(id, actor) => self.add(id, actor),
+            TreeEvent::Report(id, report) => self.take_report(id, report),
+            TreeEvent::Order(order) => self.obey(order),
+            TreeEvent::Restart(id) => self.restart_by_hand(id),
+            TreeEvent::StopChild(id) => self.stop_child(id),
         }
     }
 
-    fn add(&mut self, id: u64, member: Arc<dyn Member>) {
-        self.ended.push(member.ended(id));
-        let child = Child {
-            member,
-            phase: Phase::Waiting,
+    fn add(&mut self, id: u64, actor: Arc<dyn ErasedChild>) {
+        self.ended.push(actor.ended(id));
+        let child = SupervisedChild {
+            actor,
+            phase: ChildPhase::Waiting,
             is_stopped: false,
             has_begun: false,
             is_spent: false,
@@ -213,11 +210,11 @@ impl Supervising {
             return;
         };
         let is_why = matches!(self.lost, Some((lost, _)) if lost == id);
-        if is_why || self.stopping == Some(Stop::GivenUp) {
-            self.tree.keep(child.member);
-        } else if child.phase != Phase::Over {
+        if is_why || self.has_given_up {
+            self.tree.keep(child.actor);
+        } else if child.phase != ChildPhase::Over {
             // It was to be restarted.
-            child.member.hear();
+            child.actor.take_fault();
         }
     }
 
@@ -228,20 +225,20 @@ impl Supervising {
         self.beginning.take_if(|beginning| *beginning == id);
     }
 
-    pub(super) fn phase(&self, id: u64) -> Option<Phase> {
+    pub(super) fn phase(&self, id: u64) -> Option<ChildPhase> {
         self.children.get(&id).map(|child| child.phase)
     }
 
-    /// Sets what a child does, and what is told of it.
-    pub(super) fn set_phase(&mut self, id: u64, phase: Phase) {
+    /// Sets what a child does, also in the list of the children.
+    pub(super) fn set_phase(&mut self, id: u64, phase: ChildPhase) {
         let Some(child) = self.children.get_mut(&id) else {
             return;
         };
         child.phase = phase;
         let state = match phase {
-            _ if child.is_stopped || phase == Phase::Over => ChildState::Stopping,
-            Phase::Waiting | Phase::Beginning if !child.has_begun => ChildState::Starting,
-            Phase::Up => ChildState::Running,
+            _ if child.is_stopped || phase == ChildPhase::Over => ChildState::Stopping,
+            ChildPhase::Waiting | ChildPhase::Beginning if !child.has_begun => ChildState::Starting,
+            ChildPhase::Up => ChildState::Running,
             _ => ChildState::Restarting,
         };
         self.tree.update(id, |status| {
@@ -252,7 +249,7 @@ impl Supervising {
 
     pub(super) fn order(&self, id: u64, order: Order) {
         if let Some(child) = self.children.get(&id) {
-            child.member.order(order);
+            child.actor.order(order);
         }
     }
 
@@ -306,7 +303,7 @@ impl Supervising {
         }
         self.set_alarm(id, None);
         match self.phase(id) {
-            Some(Phase::BackingOff) => self.begin(id),
+            Some(ChildPhase::BackingOff) => self.begin(id),
             _ => self.end_by_force(id),
         }
         Poll::Ready(())
@@ -321,7 +318,7 @@ impl Drop for Supervising {
         }
         let late = self.tree.end();
         let children = std::mem::take(&mut self.children);
-        let children = children.into_values().map(|child| child.member);
+        let children = children.into_values().map(|child| child.actor);
         for child in children.chain(late).rev() {
             child.kill();
         }

@@ -8,12 +8,14 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use super::error::{Escalated, NotAChild, StartError, StartProblem, SuperviseError};
-use super::member::{ActorMember, Ended, Member, ended};
-use super::options::{Rules, SupervisorBuilder};
+use futures_util::future::BoxFuture;
+
+use super::child::{ActorChild, ErasedChild, ended};
+use super::error::{Escalated, NotAChild, StartError, StartProblem};
+use super::options::SupervisorBuilder;
 use super::status::ChildStatus;
 use super::supervising::Supervising;
-use super::tree::{Event, Place, Tree};
+use super::tree::{ChildStart, Tree, TreeEvent};
 use crate::actor::{ActorBuilder, Address, Bond, Context, Order, Restarting, SpawnTarget, actor};
 use crate::error::SpawnProblem;
 use crate::task::TaskInfo;
@@ -85,20 +87,20 @@ impl SupervisorBuilder {
     /// Spawns the supervisor on the current runtime.
     ///
     /// # Errors
-    /// [`SuperviseError`] with the builder: if no runtime is current, if it is shutting down, or if
+    /// [`StartError`] with the builder: if no runtime is current, if it is shutting down, or if
     /// the window of the intensity is 0.
     #[track_caller]
-    pub fn spawn(self) -> Result<Supervisor, SuperviseError> {
+    pub fn spawn(self) -> Result<Supervisor, StartError<Self>> {
         self.spawn_in(Tree::new(None))
     }
 
     #[track_caller]
-    fn spawn_in(self, tree: Arc<Tree>) -> Result<Supervisor, SuperviseError> {
-        if self.rules.window.is_zero() {
+    fn spawn_in(self, tree: Arc<Tree>) -> Result<Supervisor, StartError<Self>> {
+        if self.window.is_zero() {
             let problem = StartProblem::Spawn(SpawnProblem::ZeroWindow);
-            return Err(SuperviseError::new(self, problem));
+            return Err(StartError::new(self, problem));
         }
-        let supervising = Supervising::new(tree.clone(), self.rules);
+        let supervising = Supervising::new(tree.clone(), self.clone());
         let mut builder = actor(move |cx: Context<Infallible>| supervising.run(cx));
         if let Some(name) = &self.name {
             builder = builder.name(name.clone());
@@ -111,7 +113,7 @@ impl SupervisorBuilder {
             }
             Err(error) => {
                 let problem = StartProblem::Spawn(error.problem());
-                Err(SuperviseError::new(self, problem))
+                Err(StartError::new(self, problem))
             }
         }
     }
@@ -120,10 +122,7 @@ impl SupervisorBuilder {
 impl Supervisor {
     /// Returns a builder with the default options.
     pub fn builder() -> SupervisorBuilder {
-        SupervisorBuilder {
-            rules: Rules::default(),
-            name: None,
-        }
+        SupervisorBuilder::new()
     }
 
     /// Starts an actor as the youngest child, and returns its address.
@@ -151,10 +150,10 @@ impl Supervisor {
         Fut::Output: Send + 'static,
         On: SpawnTarget<Restarting<M, A, Fut>>,
     {
-        let Some(place) = self.place() else {
+        let Some(start) = self.begin_start() else {
             return Err(StartError::new(child.into_actor(), StartProblem::Stopping));
         };
-        let (tree, number) = (Arc::downgrade(&self.tree), place.number);
+        let (tree, number) = (Arc::downgrade(&self.tree), start.number);
         let bond = Bond::new(move |report| {
             if let Some(tree) = tree.upgrade() {
                 tree.take_report(number, report);
@@ -163,7 +162,7 @@ impl Supervisor {
         match child.supervised(bond.clone()).try_spawn_sent() {
             Ok(handle) => {
                 let address = handle.address();
-                place.fill(ActorMember::new(handle, bond));
+                start.add(ActorChild::new(handle, bond));
                 Ok(address)
             }
             Err(error) => {
@@ -178,7 +177,7 @@ impl Supervisor {
     /// When it gives up, this supervisor restarts it, as any child that failed.
     ///
     /// # Errors
-    /// [`SuperviseError`] with the builder: if this supervisor stops or has ended, or as for
+    /// [`StartError`] with the builder: if this supervisor stops or has ended, or as for
     /// [`SupervisorBuilder::spawn`].
     ///
     /// ```
@@ -189,24 +188,27 @@ impl Supervisor {
     ///     let storage = tree.supervisor(Supervisor::builder().name("storage"))?;
     ///     tree.stop();
     ///     storage.join().await.unwrap(); // it ended with the tree
-    ///     Ok::<(), greenroom::supervise::SuperviseError>(())
+    ///     Ok::<(), greenroom::supervise::StartError<_>>(())
     /// })
     /// .unwrap();
     /// ```
     #[track_caller]
-    pub fn supervisor(&self, child: SupervisorBuilder) -> Result<Supervisor, SuperviseError> {
-        let Some(place) = self.place() else {
-            return Err(SuperviseError::new(child, StartProblem::Stopping));
+    pub fn supervisor(
+        &self,
+        child: SupervisorBuilder,
+    ) -> Result<Supervisor, StartError<SupervisorBuilder>> {
+        let Some(start) = self.begin_start() else {
+            return Err(StartError::new(child, StartProblem::Stopping));
         };
-        let parent = (Arc::downgrade(&self.tree), place.number);
+        let parent = (Arc::downgrade(&self.tree), start.number);
         let child = child.spawn_in(Tree::new(Some(parent)))?;
-        place.fill(Arc::new(child.clone()));
+        start.add(Arc::new(child.clone()));
         Ok(child)
     }
 
-    /// Returns a place for a child, if the supervisor does not stop.
-    fn place(&self) -> Option<Place<'_>> {
-        (!self.address.is_closed()).then(|| self.tree.place())?
+    /// Begins to start a child, if the supervisor does not stop.
+    fn begin_start(&self) -> Option<ChildStart<'_>> {
+        (!self.address.is_closed()).then(|| self.tree.begin_start())?
     }
 
     /// Restarts a child by hand, at once, and no other child.
@@ -219,7 +221,7 @@ impl Supervisor {
     /// # Errors
     /// [`NotAChild`] if the actor is not a child of this supervisor, or has ended.
     pub fn restart<M: Send + 'static>(&self, child: &Address<M>) -> Result<(), NotAChild> {
-        self.tell(child, Event::Restart)
+        self.push(child, TreeEvent::Restart)
     }
 
     /// Stops a child, which is killed if it has not ended after the
@@ -231,13 +233,14 @@ impl Supervisor {
     /// # Errors
     /// [`NotAChild`] if the actor is not a child of this supervisor, or has ended.
     pub fn stop_child<M: Send + 'static>(&self, child: &Address<M>) -> Result<(), NotAChild> {
-        self.tell(child, Event::StopChild)
+        self.push(child, TreeEvent::StopChild)
     }
 
-    fn tell<M: Send + 'static>(
+    /// Adds an event for a child.
+    fn push<M: Send + 'static>(
         &self,
         child: &Address<M>,
-        event: fn(u64) -> Event,
+        event: fn(u64) -> TreeEvent,
     ) -> Result<(), NotAChild> {
         let Some(number) = self.tree.number_of(child.id()) else {
             return Err(NotAChild {
@@ -280,18 +283,18 @@ impl Supervisor {
         let Some(escalated) = self.tree.escalated() else {
             return Ok(());
         };
-        self.tree.hear();
+        self.tree.take_faults();
         Err(escalated)
     }
 }
 
-impl Member for Supervisor {
+impl ErasedChild for Supervisor {
     fn info(&self) -> TaskInfo {
         self.tree.info().clone()
     }
 
     fn order(&self, order: Order) {
-        self.tree.push(Event::Order(order));
+        self.tree.push(TreeEvent::Order(order));
     }
 
     fn stop(&self) {
@@ -302,16 +305,16 @@ impl Member for Supervisor {
         self.address.kill();
     }
 
-    fn ended(&self, number: u64) -> Ended {
+    fn ended(&self, number: u64) -> BoxFuture<'static, u64> {
         ended(&self.address, number)
     }
 
-    fn hear(&self) {
-        self.tree.hear();
+    fn take_fault(&self) {
+        self.tree.take_faults();
     }
 
-    fn unheard(self: Arc<Self>) -> Vec<Arc<dyn Member>> {
-        self.tree.unheard()
+    fn faulted(self: Arc<Self>) -> Vec<Arc<dyn ErasedChild>> {
+        self.tree.faulted()
     }
 
     fn has_grace(&self) -> bool {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 
+use super::child::ErasedChild;
 use super::error::Escalated;
-use super::member::Member;
-use super::status::{ChildStatus, Status};
+use super::status::{ChildRecord, ChildStatus};
 use crate::actor::{Order, Report};
 use crate::runtime::context;
 use crate::sync::{Mutex, MutexGuard};
@@ -20,17 +20,18 @@ use crate::waker::KeptWaker;
 pub(super) struct Tree {
     /// Set as soon as the supervisor is spawned.
     info: OnceLock<TaskInfo>,
-    parent: Option<Parent>,
-    shared: Mutex<Shared>,
+    /// The supervisor above, and the number that this one has there.
+    parent: Option<(Weak<Tree>, u64)>,
+    shared: Mutex<TreeState>,
 }
 
 #[derive(Default)]
-struct Shared {
-    events: VecDeque<Event>,
+struct TreeState {
+    events: VecDeque<TreeEvent>,
     /// The waker of the supervisor, while it waits for an event.
     waker: Option<KeptWaker>,
     /// By number, which is the order of their starts.
-    children: BTreeMap<u64, Status>,
+    children: BTreeMap<u64, ChildRecord>,
     /// The number of each child, by the id of its actor.
     numbers: HashMap<u64, u64>,
     /// The last number.
@@ -41,15 +42,12 @@ struct Shared {
     has_ended: bool,
     escalated: Option<Escalated>,
     /// The actors that have ended with faults for which this supervisor, or one below, has given up.
-    unheard: Vec<Arc<dyn Member>>,
+    faulted: Vec<Arc<dyn ErasedChild>>,
 }
 
-/// The supervisor above, and the number that the child has there.
-pub(super) type Parent = (Weak<Tree>, u64);
-
 /// What happens to a supervisor. Children have their numbers.
-pub(super) enum Event {
-    Start(u64, Arc<dyn Member>),
+pub(super) enum TreeEvent {
+    Start(u64, Arc<dyn ErasedChild>),
     Report(u64, Report),
     /// From the supervisor above.
     Order(Order),
@@ -57,34 +55,34 @@ pub(super) enum Event {
     StopChild(u64),
 }
 
-/// A place for a child that is being spawned. The supervisor does not end before it is dropped,
+/// The start of a child, which is being spawned. The supervisor does not end before this is dropped,
 /// unless it is killed.
-pub(super) struct Place<'a> {
+pub(super) struct ChildStart<'a> {
     tree: &'a Tree,
     pub(super) number: u64,
 }
 
-impl Place<'_> {
+impl ChildStart<'_> {
     /// Adds the child, which is killed if the supervisor has ended.
-    pub(super) fn fill(self, child: Arc<dyn Member>) {
+    pub(super) fn add(self, child: Arc<dyn ErasedChild>) {
         if let Some(late) = self.tree.add(self.number, child) {
             late.kill();
         }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ChildStart<'_> {
     fn drop(&mut self) {
         self.tree.change(|shared| shared.starting -= 1);
     }
 }
 
 impl Tree {
-    pub(super) fn new(parent: Option<Parent>) -> Arc<Self> {
+    pub(super) fn new(parent: Option<(Weak<Tree>, u64)>) -> Arc<Self> {
         Arc::new(Tree {
             info: OnceLock::new(),
             parent,
-            shared: Mutex::new(Shared::default()),
+            shared: Mutex::new(TreeState::default()),
         })
     }
 
@@ -111,7 +109,7 @@ impl Tree {
     }
 
     /// Takes the report of a child. The list of the children has it at once, so that it is not older
-    /// than what the child itself has told.
+    /// than what the child itself has said.
     pub(super) fn take_report(&self, child: u64, report: Report) {
         self.update(child, |status| match &report {
             Report::Begins(number) => status.begin(*number),
@@ -119,23 +117,23 @@ impl Tree {
             _ => {}
         });
         if !matches!(report, Report::Begins(_)) {
-            self.push(Event::Report(child, report));
+            self.push(TreeEvent::Report(child, report));
         }
     }
 
     /// Locks what is shared. Earlier effects of a simulated turn come first.
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, TreeState> {
         context::settle();
         self.shared.lock()
     }
 
     /// Adds an event, and wakes the supervisor.
-    pub(super) fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: TreeEvent) {
         self.change(|shared| shared.events.push_back(event));
     }
 
     /// Changes what is shared, and wakes the supervisor.
-    fn change<R>(&self, change: impl FnOnce(&mut Shared) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut TreeState) -> R) -> R {
         let mut shared = self.shared();
         let result = change(&mut shared);
         let waker = shared.waker.take();
@@ -147,7 +145,7 @@ impl Tree {
     }
 
     /// Takes the next event. If there is none, the next one wakes `waker`.
-    pub(super) fn pop(&self, waker: &Waker) -> Option<Event> {
+    pub(super) fn pop(&self, waker: &Waker) -> Option<TreeEvent> {
         let mut waker = Some(KeptWaker::new(waker));
         let mut shared = self.shared();
         let event = shared.events.pop_front();
@@ -160,30 +158,30 @@ impl Tree {
 
     // -- starts -----------------------------------------------------------------------------------
 
-    /// Returns a place for a child that is about to be spawned, or `None` if the supervisor stops.
-    pub(super) fn place(&self) -> Option<Place<'_>> {
+    /// Begins to start a child, unless the supervisor stops.
+    pub(super) fn begin_start(&self) -> Option<ChildStart<'_>> {
         let mut shared = self.shared();
         if shared.is_stopping {
             return None;
         }
         shared.starting += 1;
         shared.last += 1;
-        Some(Place {
+        Some(ChildStart {
             tree: self,
             number: shared.last,
         })
     }
 
     /// Adds a child. Returns it if the supervisor has ended.
-    fn add(&self, number: u64, child: Arc<dyn Member>) -> Option<Arc<dyn Member>> {
+    fn add(&self, number: u64, child: Arc<dyn ErasedChild>) -> Option<Arc<dyn ErasedChild>> {
         self.change(|shared| {
             if shared.has_ended {
                 return Some(child);
             }
             let info = child.info();
             shared.numbers.insert(info.id(), number);
-            shared.children.insert(number, Status::new(info));
-            shared.events.push_back(Event::Start(number, child));
+            shared.children.insert(number, ChildRecord::new(info));
+            shared.events.push_back(TreeEvent::Start(number, child));
             None
         })
     }
@@ -200,7 +198,7 @@ impl Tree {
     }
 
     /// Ends the tree, and returns the children that the supervisor did not take.
-    pub(super) fn end(&self) -> Vec<Arc<dyn Member>> {
+    pub(super) fn end(&self) -> Vec<Arc<dyn ErasedChild>> {
         let mut shared = self.shared();
         (shared.is_stopping, shared.has_ended) = (true, true);
         shared.children.clear();
@@ -208,7 +206,7 @@ impl Tree {
         let events = std::mem::take(&mut shared.events);
         drop(shared);
         let late = events.into_iter().filter_map(|event| match event {
-            Event::Start(_, child) => Some(child),
+            TreeEvent::Start(_, child) => Some(child),
             _ => None,
         });
         late.collect()
@@ -223,10 +221,10 @@ impl Tree {
 
     pub(super) fn list(&self) -> Vec<ChildStatus> {
         let shared = self.shared();
-        shared.children.values().map(Status::public).collect()
+        shared.children.values().map(ChildRecord::public).collect()
     }
 
-    pub(super) fn update(&self, child: u64, change: impl FnOnce(&mut Status)) {
+    pub(super) fn update(&self, child: u64, change: impl FnOnce(&mut ChildRecord)) {
         if let Some(status) = self.shared().children.get_mut(&child) {
             change(status);
         }
@@ -249,19 +247,19 @@ impl Tree {
     }
 
     /// Keeps a child whose fault is joined when the escalation is received.
-    pub(super) fn keep(&self, child: Arc<dyn Member>) {
-        let unheard = child.unheard();
-        self.shared().unheard.extend(unheard);
+    pub(super) fn keep(&self, child: Arc<dyn ErasedChild>) {
+        let faulted = child.faulted();
+        self.shared().faulted.extend(faulted);
     }
 
-    pub(super) fn unheard(&self) -> Vec<Arc<dyn Member>> {
-        self.shared().unheard.clone()
+    pub(super) fn faulted(&self) -> Vec<Arc<dyn ErasedChild>> {
+        self.shared().faulted.clone()
     }
 
     /// Joins the actors for whose faults this supervisor has given up.
-    pub(super) fn hear(&self) {
-        let unheard = std::mem::take(&mut self.shared().unheard);
-        unheard.iter().for_each(|child| child.hear());
+    pub(super) fn take_faults(&self) {
+        let children = std::mem::take(&mut self.shared().faulted);
+        children.iter().for_each(|child| child.take_fault());
     }
 
     pub(super) fn escalated(&self) -> Option<Escalated> {

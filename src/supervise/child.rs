@@ -1,10 +1,9 @@
 //! A child as its supervisor sees it: an actor, or another supervisor.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use crate::actor::{Address, Bond, Handle, Join, Order};
 use crate::contain::contain;
@@ -12,36 +11,37 @@ use crate::sync::Mutex;
 use crate::task::TaskInfo;
 
 /// A child without its message type.
-pub(super) trait Member: Send + Sync {
+pub(super) trait ErasedChild: Send + Sync {
     fn info(&self) -> TaskInfo;
 
     fn order(&self, order: Order);
 
-    /// Tells the child to end by itself. One that waits does so once it was ordered to run.
+    /// Asks the child to end by itself. One that waits does so once it was ordered to run.
     fn stop(&self);
 
     fn kill(&self);
 
     /// Waits until the child has ended, and returns its number.
-    fn ended(&self, number: u64) -> Ended;
+    fn ended(&self, number: u64) -> BoxFuture<'static, u64>;
 
     /// Joins a child that has ended, or the actors for which a supervisor has given up. A fault that
     /// is not joined is reported when the last pointer to its actor is dropped.
-    fn hear(&self);
+    fn take_fault(&self);
 
-    /// Returns the actors whose faults [`hear`](Member::hear) joins. None of them is a supervisor, so
+    /// Returns the actors whose faults [`take_fault`](ErasedChild::take_fault) joins. None of them is a supervisor, so
     /// no chain of these pointers is as long as a tree is deep.
-    fn unheard(self: Arc<Self>) -> Vec<Arc<dyn Member>>;
+    fn faulted(self: Arc<Self>) -> Vec<Arc<dyn ErasedChild>>;
 
     /// Returns whether the child is killed after the grace period. A supervisor is not: its own
     /// children are.
     fn has_grace(&self) -> bool;
 }
 
-pub(super) type Ended = Pin<Box<dyn Future<Output = u64> + Send>>;
-
 /// Waits until an actor has ended, and returns the number. This does not keep the actor open.
-pub(super) fn ended<M: Send + 'static>(address: &Address<M>, number: u64) -> Ended {
+pub(super) fn ended<M: Send + 'static>(
+    address: &Address<M>,
+    number: u64,
+) -> BoxFuture<'static, u64> {
     let address = address.downgrade();
     Box::pin(async move {
         address.closed().await;
@@ -50,16 +50,16 @@ pub(super) fn ended<M: Send + 'static>(address: &Address<M>, number: u64) -> End
 }
 
 /// An actor in a tree. The address keeps it open.
-pub(super) struct ActorMember<M, T> {
+pub(super) struct ActorChild<M, T> {
     address: Address<M>,
     bond: Arc<Bond>,
-    /// The right to its result, until it was heard.
+    /// The right to its result, until it was taken.
     join: Mutex<Option<Join<M, T>>>,
 }
 
-impl<M, T> ActorMember<M, T> {
+impl<M, T> ActorChild<M, T> {
     pub(super) fn new(child: Handle<M, T>, bond: Arc<Bond>) -> Arc<Self> {
-        Arc::new(ActorMember {
+        Arc::new(ActorChild {
             address: child.address(),
             bond,
             join: Mutex::new(Some(child.join())),
@@ -67,7 +67,7 @@ impl<M, T> ActorMember<M, T> {
     }
 }
 
-impl<M: Send + 'static, T: Send + 'static> Member for ActorMember<M, T> {
+impl<M: Send + 'static, T: Send + 'static> ErasedChild for ActorChild<M, T> {
     fn info(&self) -> TaskInfo {
         self.address.info()
     }
@@ -84,16 +84,16 @@ impl<M: Send + 'static, T: Send + 'static> Member for ActorMember<M, T> {
         self.address.kill();
     }
 
-    fn ended(&self, number: u64) -> Ended {
+    fn ended(&self, number: u64) -> BoxFuture<'static, u64> {
         ended(&self.address, number)
     }
 
-    fn hear(&self) {
+    fn take_fault(&self) {
         let join = self.join.lock().take();
         contain(|| drop(join.and_then(Join::now_or_never)));
     }
 
-    fn unheard(self: Arc<Self>) -> Vec<Arc<dyn Member>> {
+    fn faulted(self: Arc<Self>) -> Vec<Arc<dyn ErasedChild>> {
         vec![self]
     }
 

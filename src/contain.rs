@@ -118,7 +118,7 @@ pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
     let depth = REFUSED_DEPTH.try_with(Cell::get).unwrap_or(0);
     if depth >= REFUSED_DEPTH_MAX {
         keep(value);
-        tell_of_refused(depth);
+        warn_of_refused(depth);
         return;
     }
     set_refused_depth(depth + 1);
@@ -126,7 +126,7 @@ pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
     set_refused_depth(depth);
 }
 
-fn tell_of_refused(depth: u32) {
+fn warn_of_refused(depth: u32) {
     print_line(format_args!(
         "a shutdown refused futures nested {depth} deep in each other's drops; the last one is \
          leaked"

@@ -22,8 +22,8 @@ mod state;
 mod task_header;
 mod unordered;
 
-pub(crate) use executor::{ActorExecutor, Executor};
-pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable, WithTracer, look_at};
+pub(crate) use executor::{ActorExecutor, Executor, TaskHooks};
+pub(crate) use header::{Delivery, Ending, Header, Label, Look, SenderAction, VTable, look_at};
 pub(crate) use job::{Job, JobEnd};
 pub(crate) use key::TaskKey;
 pub(crate) use large::is_large;

@@ -20,9 +20,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::ask::Ask;
-use super::core::{At, Core};
-use super::lead::{Lead, MessageMap};
-use super::map::mapped;
+use super::core::{Core, CoreRef};
+use super::map::AnyMap;
+use super::recipient::RecipientRef;
 use super::reply::Reply;
 use super::sending::SendFuture;
 use crate::error::{End, TellError};
@@ -39,7 +39,7 @@ use crate::task::TaskInfo;
 /// address therefore never closes this way. A [`WeakAddress`](crate::WeakAddress) does not keep an
 /// actor open.
 pub struct Address<M> {
-    lead: NonNull<Core<M>>,
+    pointer: NonNull<Core<M>>,
 }
 
 const MAPPED: usize = 1;
@@ -49,7 +49,7 @@ unsafe impl<M: Send> Send for Address<M> {}
 // SAFETY: (CELL-2) the core is reference-counted and thread-safe; so is a map.
 unsafe impl<M: Send> Sync for Address<M> {}
 
-// As for `Held`. If the function of a `map` panics, its reserved place is given up.
+// As for `CoreArc`. If the function of a `map` panics, its reserved place is given up.
 impl<M> UnwindSafe for Address<M> {}
 impl<M> RefUnwindSafe for Address<M> {}
 
@@ -60,55 +60,56 @@ impl<M> Address<M> {
     /// (CELL-1) The pointer is valid for the whole cell. The caller transfers one counted sender of
     /// the mailbox.
     pub(super) unsafe fn from_core(core: NonNull<Core<M>>) -> Self {
-        Address { lead: core }
+        Address { pointer: core }
     }
 
-    /// Creates an address that leads where `lead` does.
+    /// Creates an address that leads where `recipient` does.
     ///
     /// # Safety
-    /// As in `from_core`: the caller transfers one counted sender of the actor behind the lead.
-    pub(super) unsafe fn from_lead(lead: Lead<'_, M>) -> Self {
-        match lead {
-            Lead::Actor(core) => Address {
-                lead: core.pointer(),
+    /// As in `from_core`: the caller transfers one counted sender of the actor behind the recipient.
+    pub(super) unsafe fn from_recipient(recipient: RecipientRef<'_, M>) -> Self {
+        match recipient {
+            RecipientRef::Actor(core) => Address {
+                pointer: core.pointer(),
             },
-            Lead::Map(map) => {
-                let lead = NonNull::from(Box::leak(Box::new(map.clone())));
+            RecipientRef::Map(map) => {
+                let map = NonNull::from(Box::leak(Box::new(map.clone())));
                 Address {
-                    lead: lead.cast().map_addr(|addr| addr | MAPPED),
+                    pointer: map.cast().map_addr(|addr| addr | MAPPED),
                 }
             }
         }
     }
 
-    /// Creates an address that leads where `lead` does, unless the mailbox is closed.
-    pub(super) fn revived(lead: Lead<'_, M>) -> Option<Self> {
-        // SAFETY: (ADDRESS-1) the sender was counted just now, at the actor behind the lead.
-        lead.revive_sender()
-            .then(|| unsafe { Address::from_lead(lead) })
+    /// Creates an address that leads where `recipient` does, unless the mailbox is closed.
+    pub(super) fn revived(recipient: RecipientRef<'_, M>) -> Option<Self> {
+        // SAFETY: (ADDRESS-1) the sender was counted just now, at the actor behind the recipient.
+        recipient
+            .revive_sender()
+            .then(|| unsafe { Address::from_recipient(recipient) })
     }
 
     /// Creates an address for the actor itself, whether its mailbox is open or closed. The caller
     /// is the actor.
-    pub(super) fn own(core: At<'_, M>) -> Self {
+    pub(super) fn own(core: CoreRef<'_, M>) -> Self {
         core.revive_sender(true);
-        // SAFETY: (CELL-1) as of any `At`; the sender was counted just now.
+        // SAFETY: (CELL-1) as of any `CoreRef`; the sender was counted just now.
         unsafe { Address::from_core(core.pointer()) }
     }
 
     /// Returns the box that a mapped address owns.
-    fn map_box(&self) -> Option<NonNull<Arc<dyn MessageMap<M>>>> {
-        let addr = self.lead.addr().get();
+    fn map_box(&self) -> Option<NonNull<Arc<AnyMap<M>>>> {
+        let addr = self.pointer.addr().get();
         let untagged = std::num::NonZeroUsize::new(addr & !MAPPED)?;
-        (addr & MAPPED != 0).then(|| self.lead.map_addr(|_| untagged).cast())
+        (addr & MAPPED != 0).then(|| self.pointer.map_addr(|_| untagged).cast())
     }
 
-    pub(super) fn lead(&self) -> Lead<'_, M> {
+    pub(super) fn recipient(&self) -> RecipientRef<'_, M> {
         match self.map_box() {
             // SAFETY: (ADDRESS-1, CELL-2) the addresses hold one reference together.
-            None => Lead::Actor(unsafe { At::new(self.lead) }),
+            None => RecipientRef::Actor(unsafe { CoreRef::new(self.pointer) }),
             // SAFETY: (ADDRESS-1) this address owns the box.
-            Some(map) => Lead::Map(unsafe { map.as_ref() }),
+            Some(map) => RecipientRef::Map(unsafe { map.as_ref() }),
         }
     }
 
@@ -140,7 +141,7 @@ impl<M> Address<M> {
     /// # });
     /// ```
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        self.lead().tell(message)
+        self.recipient().tell(message)
     }
 
     /// Puts the message in the mailbox, and waits for room if the mailbox is bounded.
@@ -164,7 +165,7 @@ impl<M> Address<M> {
     /// A future that is neither polled nor dropped does not hold up other senders, unless the
     /// address was made by [`map`](Address::map).
     pub fn send(&self, message: M) -> SendFuture<'_, M> {
-        SendFuture::new(self.lead(), message)
+        SendFuture::new(self.recipient(), message)
     }
 
     /// Sends the message that `question` builds from a [`Reply`], and waits for the answer.
@@ -213,7 +214,7 @@ impl<M> Address<M> {
     where
         F: FnOnce(Reply<T>) -> M,
     {
-        Ask::new(self.lead(), question)
+        Ask::new(self.recipient(), question)
     }
 
     /// Closes the mailbox: accepted messages are still delivered, then `recv` returns `None`.
@@ -224,7 +225,7 @@ impl<M> Address<M> {
     /// In a child of `fork`, if this wakes an actor whose [runtime](crate::Runtime) belongs to the
     /// parent process.
     pub fn stop(&self) {
-        self.lead().close();
+        self.recipient().stop();
     }
 
     /// Drops the actor at its next suspension, without handling another message.
@@ -238,7 +239,7 @@ impl<M> Address<M> {
     /// # Panics
     /// As [`stop`](Address::stop).
     pub fn kill(&self) {
-        self.lead().kill();
+        self.recipient().kill();
     }
 
     /// Waits until the actor has ended.
@@ -257,7 +258,7 @@ impl<M> Address<M> {
     /// # Cancel safety
     /// Cancel safe: dropping the future loses nothing.
     pub async fn closed(&self) {
-        self.lead().closed().await;
+        self.recipient().closed().await;
     }
 
     /// Waits until the actor has ended, as [`closed`](Address::closed) does, and returns how.
@@ -278,40 +279,40 @@ impl<M> Address<M> {
     /// });
     /// ```
     pub async fn ended(&self) -> End {
-        self.lead().ended().await
+        self.recipient().ended().await
     }
 
     /// Returns whether the mailbox is closed, so that `tell` and `send` refuse messages.
     pub fn is_closed(&self) -> bool {
-        self.lead().view().is_closed()
+        self.recipient().view().is_closed()
     }
 
     /// Returns whether the threads of the actor's executor are in this process.
     pub(crate) fn is_here(&self) -> bool {
-        self.lead().is_here()
+        self.recipient().is_here()
     }
 
     /// Returns the actor's identity, as errors and traces have it.
     pub(crate) fn info(&self) -> TaskInfo {
-        self.lead().view().info()
+        self.recipient().view().info()
     }
 
     /// Gives messages that the actor does not handle to `function`, if it has no function for them.
     /// Does nothing for a mapped address.
     pub(crate) fn keep_undelivered(&self, function: impl FnMut(M) + Send + 'static) {
-        if let Lead::Actor(core) = self.lead() {
+        if let RecipientRef::Actor(core) = self.recipient() {
             core.mailbox.keep_undelivered(Box::new(function));
         }
     }
 
     /// Returns the actor's id, which is unique within this process.
     pub fn id(&self) -> u64 {
-        self.lead().view().id()
+        self.recipient().view().id()
     }
 
     /// Returns the actor's [name](crate::ActorBuilder::name), if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.lead().view().name()
+        self.recipient().view().name()
     }
 
     /// Returns the number of messages in the mailbox.
@@ -332,7 +333,7 @@ impl<M> Address<M> {
     /// assert!(address.is_empty()); // the second message was dropped with the actor
     /// ```
     pub fn len(&self) -> usize {
-        self.lead().view().len()
+        self.recipient().view().len()
     }
 
     /// Returns whether the mailbox has no messages, as counted by [`len`](Address::len).
@@ -342,7 +343,7 @@ impl<M> Address<M> {
 
     /// Returns the capacity of the mailbox in messages, or `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
-        self.lead().view().capacity()
+        self.recipient().view().capacity()
     }
 
     /// Returns an address of the same actor for another message type, which `map` converts.
@@ -407,19 +408,23 @@ impl<M> Address<M> {
         N: Send + 'static,
         F: Fn(N) -> M + Send + Sync + 'static,
     {
-        let map = mapped(self.lead(), map);
-        self.lead().view().add_sender();
+        self.mapped_by(&AnyMap::new(self.recipient(), map))
+    }
+
+    /// Returns an address of the same actor whose messages go through `map`.
+    pub(super) fn mapped_by<N>(&self, map: &Arc<AnyMap<N>>) -> Address<N> {
+        self.recipient().view().add_sender();
         // SAFETY: (ADDRESS-1) the sender was counted just now, at the actor behind the map.
-        unsafe { Address::from_lead(Lead::Map(&map)) }
+        unsafe { Address::from_recipient(RecipientRef::Map(map)) }
     }
 }
 
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
-        let lead = self.lead();
-        lead.view().add_sender();
+        let recipient = self.recipient();
+        recipient.view().add_sender();
         // SAFETY: (ADDRESS-1) the sender was counted just now, at the same actor.
-        unsafe { Address::from_lead(lead) }
+        unsafe { Address::from_recipient(recipient) }
     }
 }
 
@@ -428,9 +433,9 @@ impl<M> Drop for Address<M> {
         match self.map_box() {
             // SAFETY: (ADDRESS-1, CELL-2) gives up this address's count, and its share of the
             // common reference.
-            None => unsafe { At::new(self.lead).remove_sender() },
+            None => unsafe { CoreRef::new(self.pointer).remove_sender() },
             Some(map) => {
-                // SAFETY: (ADDRESS-1) this address owns the box, made in `from_lead`; the box keeps
+                // SAFETY: (ADDRESS-1) this address owns the box, made in `from_recipient`; the box keeps
                 // the actor.
                 let map = unsafe { Box::from_raw(map.as_ptr()) };
                 // SAFETY: (ADDRESS-1) gives up this address's count.

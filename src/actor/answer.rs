@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::reply::{self, AskState, Reply, Slot, Told, wake_or_drop};
+use super::reply::{self, AskState, Notified, Reply, Slot, wake_or_drop};
 use crate::error::{AskDetail, AskError};
 use crate::instant;
 use crate::lock::OneshotEnd;
@@ -74,7 +74,7 @@ impl<T> Answer<T> {
     }
 
     /// Leaves the waker in the slot. If there is an outcome, wakes it at once: the question may have
-    /// settled its reply, or given it to another thread.
+    /// completed its reply, or given it to another thread.
     pub(super) fn register(&mut self, waker: KeptWaker) {
         self.has_waited = true;
         let mut waker = Some(waker);
@@ -90,14 +90,9 @@ impl<T> Answer<T> {
         }
     }
 
-    /// Returns whether the reply was settled and the outcome not taken.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Returns whether the reply was completed and the outcome not taken.
+    pub(super) fn is_complete(&self) -> bool {
         self.slot.as_ref().is_some_and(OneshotEnd::is_alone)
-    }
-
-    /// Takes the outcome of a settled reply.
-    pub(super) fn take_settled(&mut self) -> Result<T, AskError> {
-        self.hear()
     }
 
     // Inlined by force: a call and its moves cost 3 % of an ask.
@@ -108,7 +103,7 @@ impl<T> Answer<T> {
         };
         // A second poll usually follows the wake-up by the answer, so no waker is needed.
         if self.has_waited && end.is_alone() {
-            return Poll::Ready(self.hear());
+            return Poll::Ready(self.take_outcome());
         }
         self.has_waited = true;
         let mut waker = Some(KeptWaker::new(cx.waker()));
@@ -123,21 +118,21 @@ impl<T> Answer<T> {
         match is_open {
             Some(true) => Poll::Pending,
             Some(false) => self.poll_listed(waker),
-            None => Poll::Ready(self.hear()),
+            None => Poll::Ready(self.take_outcome()),
         }
     }
 
     /// Takes the outcome and gives up the slot.
     #[inline(always)]
-    fn hear(&mut self) -> Result<T, AskError> {
+    pub(super) fn take_outcome(&mut self) -> Result<T, AskError> {
         let Some(end) = self.slot.take() else {
             return Err(lost_before());
         };
-        let settled = end.finish(|slot| match std::mem::replace(slot, AskState::Unwanted) {
+        let outcome = end.finish(|slot| match std::mem::replace(slot, AskState::Unwanted) {
             AskState::Answered(answer) => Ok(answer),
             other => Err(other),
         });
-        settled.or_else(reply::hear)
+        outcome.or_else(reply::outcome_of)
     }
 
     /// Polls an ask that is or was listed. It stays pending if the ask never was.
@@ -156,7 +151,7 @@ impl<T> Answer<T> {
             })
         });
         if is_over {
-            Poll::Ready(self.hear())
+            Poll::Ready(self.take_outcome())
         } else {
             Poll::Pending
         }
@@ -172,7 +167,7 @@ fn lost_before() -> AskError {
 impl<T> Future for Answer<T> {
     type Output = Result<T, AskError>;
 
-    /// Waits until the reply is settled.
+    /// Waits until the reply is completed.
     ///
     /// # Panics
     /// If it is polled again after completion. In a child of `fork`, if it would wait.
@@ -210,7 +205,7 @@ impl<T> Drop for Answer<T> {
                 listed if listed.listing().is_some() && stays == Some(true) => AskState::Unwanted,
                 _ => std::mem::replace(slot, AskState::Unwanted),
             });
-            wake_or_drop(left, Told::Nobody);
+            wake_or_drop(left, Notified::Nobody);
         } else {
             // A thread of the parent process may have held the slot at the fork.
             std::mem::forget(end);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::answer::Answer;
-use super::lead::Lead;
+use super::recipient::RecipientRef;
 use super::reply::{AskState, Reply};
 use super::sending::SendFuture;
 use crate::contain::contain;
@@ -30,7 +30,7 @@ pin_project! {
     /// The future of [`Address::ask`](crate::Address::ask).
     #[must_use = "futures do nothing unless polled"]
     pub struct Ask<'a, M, T, F> {
-        lead: Lead<'a, M>,
+        recipient: RecipientRef<'a, M>,
         phase: AskPhase<'a, M, T, F>,
         patience: Option<Duration>,
         // Armed by the first poll.
@@ -53,9 +53,9 @@ impl<M, T, F> UnwindSafe for Ask<'_, M, T, F> {}
 impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
 
 impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
-    pub(super) fn new(lead: Lead<'a, M>, question: F) -> Self {
+    pub(super) fn new(recipient: RecipientRef<'a, M>, question: F) -> Self {
         Ask {
-            lead,
+            recipient,
             phase: AskPhase::Question(Some(question)),
             patience: None,
             deadline: None,
@@ -105,10 +105,10 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     }
 
     /// Creates an ask whose message waits for room once it has its answer.
-    pub(super) fn unsent(lead: Lead<'a, M>, message: M) -> Self {
+    pub(super) fn unsent(recipient: RecipientRef<'a, M>, message: M) -> Self {
         Ask {
-            lead,
-            phase: AskPhase::Unsent(SendFuture::new(lead, message)),
+            recipient,
+            phase: AskPhase::Unsent(SendFuture::new(recipient, message)),
             patience: None,
             deadline: None,
         }
@@ -133,29 +133,29 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let mut kind = DeadlineKind::Event;
-        let lead = *this.lead;
+        let recipient = *this.recipient;
         if let AskPhase::Question(question) = this.phase
             && let Some(question) = question.take()
         {
-            let process = lead.checked_process();
+            let process = recipient.checked_process();
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();
             let has_time_out = deadline.is_some_and(Sleep::ends);
-            let listing = list_ask(has_time_out, || (run::actor(), lead.view().info()));
+            let listing = list_ask(has_time_out, || (run::actor(), recipient.view().info()));
             kind = listing.as_ref().map_or(kind, Listing::kind);
             let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
             // Set before the call, so that a panic of the question leaves a valid phase.
             *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
-            match lead.tell(question(Reply::new(theirs))) {
+            match recipient.tell(question(Reply::new(theirs))) {
                 Ok(()) => {}
                 Err(TellError::Full(question)) => {
                     if let AskPhase::Waiting(send, _) = this.phase {
-                        *send = Some(SendFuture::new(lead, question));
+                        *send = Some(SendFuture::new(recipient, question));
                     }
                 }
                 Err(TellError::Closed(refused)) => {
                     *this.phase = AskPhase::Over;
-                    let error = lead.closed_error();
+                    let error = recipient.closed_error();
                     contain(|| drop(refused));
                     return Poll::Ready(Err(error));
                 }
@@ -174,24 +174,24 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 }
                 Poll::Ready(Err(error)) => {
                     *this.phase = AskPhase::Over;
-                    return Poll::Ready(Err(lead.named(error)));
+                    return Poll::Ready(Err(recipient.named(error)));
                 }
                 Poll::Pending => {}
             }
         }
-        let polled = poll_rest(lead, send, answer, this.deadline, kind, cx);
+        let polled = poll_rest(recipient, send, answer, this.deadline, kind, cx);
         if polled.is_pending() {
             answer.process.check();
             return Poll::Pending;
         }
         *this.phase = AskPhase::Over;
-        polled.map_err(|error| lead.named(error))
+        polled.map_err(|error| recipient.named(error))
     }
 }
 
 /// Polls what an ask may wait for besides its answer: room for the message, and the time-out.
 fn poll_rest<M, T>(
-    lead: Lead<'_, M>,
+    recipient: RecipientRef<'_, M>,
     send: &mut Option<SendFuture<'_, M>>,
     answer: &mut Answer<T>,
     deadline: Pin<&mut Option<Sleep>>,
@@ -206,7 +206,7 @@ fn poll_rest<M, T>(
                 polled = answer.poll_now(cx);
             }
             Poll::Ready(Err(refused)) => {
-                let error = lead.closed_error();
+                let error = recipient.closed_error();
                 contain(|| drop(refused));
                 polled = Poll::Ready(Err(error));
             }
@@ -233,11 +233,11 @@ fn poll_rest<M, T>(
 
 /// Makes the message of a request in flight, its answer, and the identity of the actor.
 pub(super) fn begin<M, T>(
-    lead: Lead<'_, M>,
+    recipient: RecipientRef<'_, M>,
     question: impl FnOnce(Reply<T>) -> M,
 ) -> (M, Answer<T>, TaskInfo) {
-    let process = lead.checked_process();
-    let asked = lead.view().info();
+    let process = recipient.checked_process();
+    let asked = recipient.view().info();
     // The asker receives other messages meanwhile, so a timeout of the request is an event.
     let listing = list_ask(false, || (run::actor(), asked.clone()));
     let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));

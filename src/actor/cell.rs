@@ -1,6 +1,6 @@
 //! An actor's cell: one allocation for its header, its mailbox and its future.
 //!
-//! Addresses and the context see the front, [`Core`], which does not know the future. They reach
+//! Addresses and the context see the core, [`Core`], which does not know the future. They reach
 //! the rest through the header's table. Every holder of a pointer counts in the header's `refs`;
 //! all addresses together count once.
 //!
@@ -18,8 +18,8 @@
     reason = "one allocation seen through several types; see CELL-1 to CELL-4"
 )]
 
+mod base;
 mod end;
-mod front;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 #[cfg(all(test, not(greenroom_loom)))]
@@ -31,7 +31,7 @@ use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Poll;
 
-use front::Front;
+use base::Base;
 
 use super::context::Context;
 use super::core::{ActorOptions, Core};
@@ -45,10 +45,10 @@ use crate::sync::UnsafeCell;
 use crate::task::{ActorExecutor, Header, VTable, is_large};
 use crate::tracer::Subject;
 
-/// What only this type can do is little, since each actor has a copy of it: the rest is in [`Front`].
+/// What only this type can do is little, since each actor has a copy of it: the rest is in [`Base`].
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
-    front: Front<M, H>,
+    base: Base<M, H>,
     lifecycle: UnsafeCell<Lifecycle<Parts<M, A, Fut>, Fut, T>>,
     /// Used by the context alone.
     reader: UnsafeCell<Reader<M>>,
@@ -105,19 +105,19 @@ where
         // SAFETY: memory for a cell. Every field is written, in place: most of a waiting lifecycle
         // is unused space for the future.
         unsafe {
-            Front::write(&raw mut (*place).front, Self::VTABLE, executor, options);
+            Base::write(&raw mut (*place).base, Self::VTABLE, executor, options);
             (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
             (&raw mut (*place).lifecycle).write(UnsafeCell::new(Lifecycle::Waiting(parts)));
         }
         let core = cell.cast::<Core<M>>();
         // SAFETY: (CELL-2) the caller's references, which it receives from this function.
-        if unsafe { Front::<M, H>::launch(core, Location::caller()) } {
+        if unsafe { Base::<M, H>::launch(core, Location::caller()) } {
             return (core, None);
         }
         // SAFETY: (CELL-2) as above; (CELL-3) the cell is not shared, and never runs.
         unsafe {
             let (actor, _) = (*cell.as_ref().life()).refuse();
-            Front::<M, H>::end_refused(core);
+            Base::<M, H>::end_refused(core);
             (core, Some(actor))
         }
     }
@@ -127,23 +127,15 @@ where
         discard: Self::discard,
         free: Self::free,
         take_result: Self::take_result,
-        drop_result: Self::drop_result,
         subject: Self::subject,
         reader: Self::reader,
-        schedule: Front::<M, H>::schedule,
-        wake: Front::<M, H>::wake,
-        stop: Front::<M, H>::stop,
-        cancel: Front::<M, H>::cancel,
-        refuse: Front::<M, H>::refuse,
-        info: Front::<M, H>::info,
-        undelivered: Front::<M, H>::undelivered,
-        report: Front::<M, H>::report,
-        restarted: Front::<M, H>::restarted,
-        trace: Front::<M, H>::trace,
-        tracer: Front::<M, H>::tracer,
-        delivery: Front::<M, H>::delivery,
-        look: Front::<M, H>::look,
-        process: Front::<M, H>::process,
+        schedule: Base::<M, H>::schedule,
+        wake: Base::<M, H>::wake,
+        end: Base::<M, H>::end_by,
+        info: Base::<M, H>::info,
+        delivery: Base::<M, H>::delivery,
+        look: Base::<M, H>::look,
+        hooks: Base::<M, H>::hooks,
     };
 
     /// Returns the cell with this header.
@@ -168,7 +160,7 @@ where
         // SAFETY: (CELL-3) this is the run.
         let life = unsafe { &mut *cell.life() };
         // SAFETY: (CELL-1, RUN-3) the header and the reader are this cell's.
-        let begun = unsafe { cell.front.begin(header, Self::reader(header), life.quota()) };
+        let begun = unsafe { cell.base.begin(header, Self::reader(header), life.quota()) };
         let (turn, pace) = match begun {
             Ok(begun) => begun,
             // SAFETY: (CELL-3) this is the run.
@@ -182,23 +174,24 @@ where
         let polled = unsafe {
             let waker = Header::waker(header);
             let mut cx = std::task::Context::from_waker(&waker);
-            let begin = |(actor, begin): Parts<M, A, Fut>| begin(actor, cell.front.context(header));
-            life.poll(begin, &cell.front, &mut cx)
+            let begin = |(actor, begin): Parts<M, A, Fut>| begin(actor, cell.base.context(header));
+            life.poll(begin, &cell.base, &mut cx)
         };
         drop(entered);
         let Poll::Ready(result) = polled else {
-            cell.front.settle_lost(header, &turn, None);
-            if let Some(quota) = cell.front.next_quota(&turn, pace) {
+            cell.base.complete_lost(header, &turn, None);
+            if let Some(quota) = cell.base.next_quota(&turn, pace) {
                 life.set_quota(quota);
             }
             // SAFETY: (CELL-3) this is the run.
-            if let Some(termination) = unsafe { Front::<M, H>::rest(header, turn.notes()) } {
+            if let Some(termination) = unsafe { Base::<M, H>::rest(header, turn.notes()) } {
                 // SAFETY: (CELL-3) this is the run.
                 unsafe { Self::terminate(header, termination) };
             }
             return;
         };
-        cell.front.settle_lost(header, &turn, result.as_ref().err());
+        cell.base
+            .complete_lost(header, &turn, result.as_ref().err());
         // SAFETY: (CELL-3) this is the run.
         unsafe { Self::end(header, result) };
     }
@@ -207,8 +200,8 @@ where
     /// As [`VTable::discard`].
     unsafe fn discard(header: NonNull<Header>) {
         // SAFETY: (CELL-1, CELL-4) the cell has not ended.
-        let front = unsafe { &Self::of(header).front };
-        let (executor, termination) = front.begin_last();
+        let base = unsafe { &Self::of(header).base };
+        let (executor, termination) = base.begin_last();
         // SAFETY: (CELL-3) this replaces a run.
         unsafe { Self::terminate(header, termination) };
         executor.discarded();
@@ -223,7 +216,7 @@ where
         // SAFETY: (CELL-4) the cell has not ended; (CELL-3) this is the run.
         unsafe {
             let cell = Self::of(header);
-            let fault = cell.front.fault(termination, (*cell.life()).has_begun());
+            let fault = cell.base.fault(termination, (*cell.life()).has_begun());
             Self::end(header, Err(fault));
         }
     }
@@ -239,17 +232,17 @@ where
         unsafe {
             let cell = Self::of(header);
             match &result {
-                Ok(_) => cell.front.drop_state(header, Self::clear),
+                Ok(_) => cell.base.drop_state(header, Self::clear),
                 Err(fault) => {
                     let begun = (*cell.life()).has_begun();
-                    cell.front
+                    cell.base
                         .drop_state_after(header, Self::clear, fault, begun);
                 }
             }
             let name = type_name::<Fut::Output>;
-            let (end, messages) = cell.front.close(header, result.as_ref().err(), name);
+            let (end, messages) = cell.base.close(header, result.as_ref().err(), name);
             (*cell.life()).keep(result);
-            Front::<M, H>::leave(header, end, messages);
+            Base::<M, H>::leave(header, end, messages);
         }
     }
 
@@ -263,25 +256,22 @@ where
     }
 
     /// # Safety
-    /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
+    /// As [`VTable::take_result`].
     unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
-        // SAFETY: (CELL-2) the caller's reference; (CELL-3) the caller alone takes the result.
-        unsafe {
-            let result = (*Self::of(header).life()).take_result();
-            out.cast::<Option<Result<Fut::Output, Fault>>>()
-                .write(result);
-        }
-    }
-
-    /// # Safety
-    /// As [`VTable::drop_result`].
-    unsafe fn drop_result(header: NonNull<Header>) {
         // SAFETY: (CELL-1) and the caller's reference.
         let cell = unsafe { Self::of(header) };
         // SAFETY: (CELL-3) the caller guarantees that the cell has ended, and owns the result.
-        match unsafe { (*cell.life()).take_result() } {
+        let result = unsafe { (*cell.life()).take_result() };
+        if let Some(out) = NonNull::new(out) {
+            // SAFETY: (CELL-3) by the caller's promise, it points to such an option.
+            return unsafe {
+                out.cast::<Option<Result<Fut::Output, Fault>>>()
+                    .write(result)
+            };
+        }
+        match result {
             Some(Ok(value)) => drop_result(value),
-            Some(Err(fault)) => cell.front.drop_fault(fault),
+            Some(Err(fault)) => cell.base.drop_fault(fault),
             None => {}
         }
     }
@@ -298,7 +288,7 @@ where
     unsafe fn subject(header: NonNull<Header>) -> Subject {
         // SAFETY: (CELL-1) and the caller's reference.
         let cell = unsafe { Self::of(header) };
-        cell.front
+        cell.base
             .core
             .subject_of(type_name::<Fut>(), type_name::<A>())
     }

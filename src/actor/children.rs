@@ -1,7 +1,7 @@
 //! The children of an actor, in the order of their adoption.
 //!
 //! A child's result is a message for its parent. The list has an address of each child, until the
-//! parent has the result or ends. Stopping a child is final, so each is told once.
+//! parent has the result or ends. Stopping a child is final, so each is stopped once.
 
 use std::collections::BTreeMap;
 use std::task::{Context as TaskContext, Poll};

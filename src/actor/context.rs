@@ -25,10 +25,10 @@ pub use recv::Recv;
 
 use super::address::Address;
 use super::children::Child;
-use super::core::{At, Held};
-use super::deferred::{await_message, settle_elsewhere};
-use super::lead::Way;
+use super::core::{CoreArc, CoreRef};
+use super::deferred::{apply_effects_elsewhere, await_message};
 use super::reader::Reader;
+use super::recipient::Recipient;
 use super::weak_address::WeakAddress;
 use crate::error::End;
 use crate::mailbox::{Batch, Flags, Mailbox, Taken};
@@ -61,7 +61,7 @@ use crate::task::run::{self, CurrentRun};
 /// });
 /// ```
 pub struct Context<M> {
-    core: Held<M>,
+    core: CoreArc<M>,
 }
 
 // SAFETY: the core is thread-safe; messages and sources are `Send`.
@@ -73,16 +73,16 @@ unsafe impl<M: Send> Sync for Context<M> {}
 impl<M> Context<M> {
     /// Creates the context of a core. (CONTEXT-1) It is called once for each core, and again when a
     /// loan has come back.
-    pub(super) fn new(core: Held<M>) -> Self {
+    pub(super) fn new(core: CoreArc<M>) -> Self {
         Context { core }
     }
 
-    pub(super) fn held(&self) -> &Held<M> {
+    pub(super) fn core(&self) -> &CoreArc<M> {
         &self.core
     }
 
     /// Returns the core, and the reader, which belongs to this context.
-    pub(super) fn parts(&mut self) -> (At<'_, M>, &mut Reader<M>) {
+    pub(super) fn parts(&mut self) -> (CoreRef<'_, M>, &mut Reader<M>) {
         let core = self.core.at();
         // SAFETY: (CONTEXT-1) this is the one context, borrowed as long as the reader.
         let reader = unsafe { reader_of(core).as_ref() };
@@ -94,7 +94,7 @@ impl<M> Context<M> {
     #[inline(always)]
     fn in_run<R>(
         &mut self,
-        f: impl FnOnce(At<'_, M>, &mut Reader<M>, &CurrentRun) -> R,
+        f: impl FnOnce(CoreRef<'_, M>, &mut Reader<M>, &CurrentRun) -> R,
     ) -> Option<R> {
         let core = self.core.at();
         run::with_own(core.as_run(), |run| {
@@ -273,7 +273,7 @@ impl<M> Context<M> {
 
     /// Returns an address of this actor that does not keep it open.
     pub fn downgrade(&self) -> WeakAddress<M> {
-        WeakAddress::new(Way::Actor(self.core.clone()))
+        WeakAddress::new(Recipient::Actor(self.core.clone()))
     }
 
     /// Closes the mailbox: accepted messages are still received, then `recv` returns `None`.
@@ -282,20 +282,20 @@ impl<M> Context<M> {
     /// [children](Context::adopt).
     pub fn stop(&self) {
         self.core.observe();
-        self.core.at().close();
+        self.core.at().stop_now();
     }
 }
 
 impl<M> Drop for Context<M> {
     fn drop(&mut self) {
         if self.core.header.is_traced() {
-            settle_elsewhere(self.core.header.id());
+            apply_effects_elsewhere(self.core.header.id());
         }
         let lent = Flags::LENT.or(Flags::RELENT);
         if self.core.mailbox.state.peek().has(lent) && self.give_back() {
             return;
         }
-        self.core.at().close();
+        self.core.at().stop_now();
         let (core, reader) = self.parts();
         if reader.has_sources() {
             // The drop of a source may run any code, but cannot reach this context.
@@ -325,7 +325,7 @@ impl<M> fmt::Debug for Context<M> {
 
 /// Returns the reader of the actor. The caller is the actor's context.
 #[inline]
-fn reader_of<M>(core: At<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
+fn reader_of<M>(core: CoreRef<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
     let reader = run::reader_of(core.as_run()).unwrap_or_else(|| {
         // SAFETY: (CELL-2) a reference is held; the caller is the context.
         unsafe { (core.header.vtable.reader)(core.header()) }
@@ -335,7 +335,7 @@ fn reader_of<M>(core: At<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
 
 /// Ends the wait, so that the next message wakes no task.
 #[inline]
-fn done<M>(core: At<'_, M>, reader: &mut Reader<M>) {
+fn done<M>(core: CoreRef<'_, M>, reader: &mut Reader<M>) {
     if reader.take_waits() && core.stop_receiving() {
         wait_no_more(core, reader);
     }
@@ -343,7 +343,7 @@ fn done<M>(core: At<'_, M>, reader: &mut Reader<M>) {
 
 #[cold]
 #[inline(never)]
-fn wait_no_more<M>(core: At<'_, M>, reader: &mut Reader<M>) {
+fn wait_no_more<M>(core: CoreRef<'_, M>, reader: &mut Reader<M>) {
     core.mailbox.wait_no_more();
     reader.forget_other();
 }

@@ -1,4 +1,4 @@
-//! The front of an actor's cell: the part that addresses and the context see.
+//! The core of an actor's cell: the part that addresses and the context see.
 //!
 //! It knows the message type, but neither the future nor the executor, which it reaches through the
 //! header's table. The invariants are those of [`cell`](super::cell).
@@ -11,18 +11,20 @@ use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::task::{Poll, Waker};
 
 use super::id;
 use crate::contain::Panic;
-use crate::error::{End, Fault, FaultyPart, TellError};
+use crate::error::{End, Fault, FaultyPart, TellError, UnhandledFault};
 use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake};
 use crate::sync::{Process, mutant};
-use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
+use crate::task::{
+    Header, Label, Look, MessageEvent, MessageInfo, TaskHooks, TaskInfo, VTable, as_run, run,
+};
 use crate::tracer::{Subject, Tracer};
 
-/// The front of a cell.
+/// The part of a cell that depends on its message type alone.
 ///
 /// Senders write to its first bytes. An actor that receives a batch reads the end of the cell, and
 /// the parts of its future that are not arguments. Those are a cache line away from the bytes that
@@ -110,22 +112,22 @@ impl<M> Core<M> {
 
 /// A core that is borrowed from a counted reference, as a pointer that is valid for the whole cell.
 ///
-/// Functions that reach beyond the core take an `At` by value. A reference to the core is valid for
+/// Functions that reach beyond the core take a `CoreRef` by value. A reference to the core is valid for
 /// the core alone (CELL-1), and no function may free the target of a reference argument.
-pub(super) struct At<'a, M> {
+pub(super) struct CoreRef<'a, M> {
     core: NonNull<Core<M>>,
     _held: PhantomData<&'a Core<M>>,
 }
 
-impl<M> Clone for At<'_, M> {
+impl<M> Clone for CoreRef<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M> Copy for At<'_, M> {}
+impl<M> Copy for CoreRef<'_, M> {}
 
-impl<M> Deref for At<'_, M> {
+impl<M> Deref for CoreRef<'_, M> {
     type Target = Core<M>;
 
     fn deref(&self) -> &Core<M> {
@@ -134,17 +136,17 @@ impl<M> Deref for At<'_, M> {
 }
 
 // SAFETY: (CELL-2) the core is reference-counted and thread-safe.
-unsafe impl<M: Send> Send for At<'_, M> {}
+unsafe impl<M: Send> Send for CoreRef<'_, M> {}
 // SAFETY: (CELL-2) the core is reference-counted and thread-safe.
-unsafe impl<M: Send> Sync for At<'_, M> {}
+unsafe impl<M: Send> Sync for CoreRef<'_, M> {}
 
-impl<'a, M> At<'a, M> {
-    /// Creates an `At` from a pointer.
+impl<'a, M> CoreRef<'a, M> {
+    /// Creates a `CoreRef` from a pointer.
     ///
     /// # Safety
     /// (CELL-1) The pointer is valid for the whole cell; (CELL-2) a reference is held during `'a`.
     pub(super) unsafe fn new(core: NonNull<Core<M>>) -> Self {
-        At {
+        CoreRef {
             core,
             _held: PhantomData,
         }
@@ -227,11 +229,16 @@ impl<'a, M> At<'a, M> {
         }
     }
 
-    /// Reports an event of a message to the executor, if the executor traces messages.
+    /// Returns whoever observes the actor and decides about it.
+    fn hooks(self) -> &'a dyn TaskHooks {
+        // SAFETY: (CELL-2) a reference is held.
+        unsafe { Header::hooks(self.header()) }
+    }
+
+    /// Notes an event of a message, if the executor traces messages.
     pub(super) fn trace(self, event: impl FnOnce() -> MessageEvent) {
         if self.header.is_traced() {
-            // SAFETY: (CELL-2) a reference is held.
-            unsafe { (self.header.vtable.trace)(self.header(), event()) };
+            self.hooks().trace(self.info(), event());
         }
     }
 
@@ -241,10 +248,9 @@ impl<'a, M> At<'a, M> {
         unsafe { (self.header.vtable.subject)(self.header()) }
     }
 
-    /// Calls `f` with the user's tracer, if there is one.
-    pub(super) fn with_tracer(self, mut f: impl FnMut(&dyn Tracer)) {
-        // SAFETY: (CELL-2) a reference is held.
-        unsafe { (self.header.vtable.tracer)(self.header(), &mut f) };
+    /// Returns the user's tracer, if there is one.
+    pub(super) fn tracer(self) -> Option<&'a dyn Tracer> {
+        self.hooks().tracer()
     }
 
     /// Reports the outcome of a poll of `send`. `message` is set on the first poll. `before` is the
@@ -270,18 +276,18 @@ impl<'a, M> At<'a, M> {
 
     /// Returns the process that owns the threads of the actor's executor.
     pub(super) fn process(self) -> Process {
-        // SAFETY: (CELL-2) a reference is held.
-        Process::of(|| unsafe { (self.header.vtable.process)(self.header()) })
+        Process::of(|| self.hooks().process())
     }
 
-    pub(super) fn close(self) {
+    /// Closes the mailbox now, so that the actor ends by itself.
+    pub(super) fn stop_now(self) {
         self.pass_on(self.mailbox.close());
     }
 
     /// Closes the mailbox, and drops the actor at its next suspension.
     ///
     /// A kill drops the queued messages now. After a cancellation the actor's end drops them or, if
-    /// that never comes, [`refuse`](At::refuse).
+    /// that never comes, [`refuse`](CoreRef::refuse).
     pub(super) fn terminate(self, termination: Termination) {
         let told_first = mutant("termination_counted_before_it_is");
         if told_first {
@@ -333,29 +339,32 @@ impl<'a, M> At<'a, M> {
     /// As in `take_result`.
     pub(super) unsafe fn drop_result(self) {
         // SAFETY: (CELL-3) guaranteed by the caller.
-        unsafe { (self.header.vtable.drop_result)(self.header()) };
+        unsafe { (self.header.vtable.take_result)(self.header(), ptr::null_mut()) };
     }
 
     /// Reports to the executor how many accepted messages were not handled.
     pub(super) fn count_undelivered(self, messages: usize) {
-        // SAFETY: (CELL-2) a reference is held.
-        unsafe { (self.header.vtable.undelivered)(self.header(), messages) };
+        self.hooks().undelivered(messages);
     }
 
     /// Notifies the executor of a restart.
     #[cold]
     pub(super) fn restarted(self, incarnation: u64, fault: Option<&Fault>) {
         self.begins_anew(incarnation, fault);
-        // SAFETY: (CELL-2) a reference is held.
-        unsafe { (self.header.vtable.restarted)(self.header(), incarnation, fault) };
+        self.hooks().restarted(&self.info(), incarnation, fault);
     }
 
     /// Reports a panic outside the actor's future to the executor.
     pub(super) fn report(self, panic: Panic, part: FaultyPart) {
         let fault = Fault::Panicked(panic);
         self.faulted(&fault, part);
-        // SAFETY: (CELL-2) a reference is held.
-        unsafe { (self.header.vtable.report)(self.header(), &fault, part) };
+        self.hooks().report(&UnhandledFault {
+            name: self.name(),
+            id: Some(self.header.id()),
+            fault: &fault,
+            is_source: part == FaultyPart::Source,
+            is_on_undelivered: part == FaultyPart::OnUndelivered,
+        });
     }
 
     // -- counts -------------------------------------------------------------------------------
@@ -404,46 +413,46 @@ impl<'a, M> At<'a, M> {
 /// It keeps the memory of the cell allocated. It keeps neither the mailbox open nor the actor
 /// alive.
 #[repr(transparent)]
-pub(super) struct Held<M>(NonNull<Core<M>>);
+pub(super) struct CoreArc<M>(NonNull<Core<M>>);
 
 // SAFETY: (CELL-2) the core is reference-counted and thread-safe.
-unsafe impl<M: Send> Send for Held<M> {}
+unsafe impl<M: Send> Send for CoreArc<M> {}
 // SAFETY: (CELL-2) the core is reference-counted and thread-safe.
-unsafe impl<M: Send> Sync for Held<M> {}
+unsafe impl<M: Send> Sync for CoreArc<M> {}
 
 // No user code runs during a change of the core, so a panic cannot leave it inconsistent.
-impl<M> UnwindSafe for Held<M> {}
-impl<M> RefUnwindSafe for Held<M> {}
+impl<M> UnwindSafe for CoreArc<M> {}
+impl<M> RefUnwindSafe for CoreArc<M> {}
 
-impl<M> Held<M> {
+impl<M> CoreArc<M> {
     /// Takes over a reference from a pointer.
     ///
     /// # Safety
     /// The pointer is valid for the whole cell (CELL-1), and the caller transfers a reference.
     pub(super) unsafe fn from_raw(core: NonNull<Core<M>>) -> Self {
-        Held(core)
+        CoreArc(core)
     }
 
-    pub(super) fn at(&self) -> At<'_, M> {
+    pub(super) fn at(&self) -> CoreRef<'_, M> {
         // SAFETY: (CELL-2) this holds a reference.
-        unsafe { At::new(self.0) }
+        unsafe { CoreRef::new(self.0) }
     }
 }
 
-impl<M> From<At<'_, M>> for Held<M> {
-    fn from(core: At<'_, M>) -> Self {
+impl<M> From<CoreRef<'_, M>> for CoreArc<M> {
+    fn from(core: CoreRef<'_, M>) -> Self {
         core.retain();
-        Held(core.pointer())
+        CoreArc(core.pointer())
     }
 }
 
-impl<M> Clone for Held<M> {
+impl<M> Clone for CoreArc<M> {
     fn clone(&self) -> Self {
-        Held::from(self.at())
+        CoreArc::from(self.at())
     }
 }
 
-impl<M> Deref for Held<M> {
+impl<M> Deref for CoreArc<M> {
     type Target = Core<M>;
 
     fn deref(&self) -> &Core<M> {
@@ -451,7 +460,7 @@ impl<M> Deref for Held<M> {
     }
 }
 
-impl<M> Drop for Held<M> {
+impl<M> Drop for CoreArc<M> {
     fn drop(&mut self) {
         // SAFETY: (CELL-2) gives up the reference.
         unsafe { Core::release(self.0) };

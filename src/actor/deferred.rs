@@ -13,12 +13,12 @@
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-use super::core::{At, Core, Held};
+use super::core::{Core, CoreArc, CoreRef};
 use crate::contain::attempt;
 use crate::error::TellError;
 use crate::mailbox::Refused;
 use crate::runtime::{Deferred, DueEffects, context};
-use crate::task::{Deed, MessageEvent, MessageInfo};
+use crate::task::{MessageEvent, MessageInfo, SenderAction};
 
 /// The maximum number of characters of a message in a trace: one or two lines of a terminal, so
 /// that a long text does not hide the steps around it.
@@ -49,7 +49,7 @@ impl<M> Core<M> {
     #[inline]
     pub(super) fn observe(&self) {
         if self.header.is_traced() {
-            settle_actor(self.header.id());
+            apply_effects_of(self.header.id());
         }
     }
 
@@ -70,7 +70,7 @@ impl<M> Core<M> {
 
 #[cold]
 #[inline(never)]
-fn settle_actor(id: u64) {
+fn apply_effects_of(id: u64) {
     let _ = context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::ByActor(id)));
 }
 
@@ -85,7 +85,7 @@ pub(super) fn await_message() {
 /// are applied when another turn looks at the actor.
 #[cold]
 #[inline(never)]
-pub(super) fn settle_elsewhere(actor: u64) {
+pub(super) fn apply_effects_elsewhere(actor: u64) {
     let _ =
         context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::Elsewhere(actor)));
 }
@@ -94,7 +94,7 @@ pub(super) fn settle_elsewhere(actor: u64) {
 /// its line comes after them.
 #[cold]
 #[inline(never)]
-fn settle_all() {
+fn apply_all_effects() {
     let _ = context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::All));
 }
 
@@ -108,7 +108,7 @@ pub(super) fn after_effects(act: impl FnOnce() + Send + 'static) {
     });
 }
 
-impl<M> At<'_, M> {
+impl<M> CoreRef<'_, M> {
     /// Returns whether this thread's operations on the actor take effect later.
     fn is_deferred(self) -> bool {
         let id = self.header.id();
@@ -116,7 +116,7 @@ impl<M> At<'_, M> {
             && context::simulated(|engine, runtime| engine.defers_to(runtime, id)) == Some(true)
     }
 
-    /// Does what [`At::tell`] does, for a traced actor.
+    /// Does what [`CoreRef::tell`] does, for a traced actor.
     #[cold]
     #[inline(never)]
     pub(super) fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
@@ -126,7 +126,7 @@ impl<M> At<'_, M> {
             Ok(()) => self.fill(message),
             Err(why) => {
                 match why {
-                    Refused::Full => settle_all(),
+                    Refused::Full => apply_all_effects(),
                     Refused::Closed => self.observe(),
                 }
                 return Err(why.with(message));
@@ -145,7 +145,7 @@ impl<M> At<'_, M> {
         }
         let reserved = self.mailbox.reserve();
         if reserved == Err(Refused::Full) {
-            settle_all();
+            apply_all_effects();
             return None;
         }
         match reserved {
@@ -160,7 +160,7 @@ impl<M> At<'_, M> {
         self.is_deferred();
         let reserved = self.mailbox.reserve();
         match reserved {
-            Err(Refused::Full) if self.header.is_traced() => settle_all(),
+            Err(Refused::Full) if self.header.is_traced() => apply_all_effects(),
             Err(Refused::Closed) => self.observe(),
             _ => {}
         }
@@ -174,7 +174,7 @@ impl<M> At<'_, M> {
         let mut message = ManuallyDrop::new(message);
         // SAFETY: (CELL-2) a reference is held; the message has the cell's type and is given away.
         let deliver = unsafe {
-            let message = Deed::Message(NonNull::from(&mut message).cast());
+            let message = SenderAction::Message(NonNull::from(&mut message).cast());
             (self.header.vtable.delivery)(self.header(), message)
         };
         let to = self.info();
@@ -191,20 +191,20 @@ impl<M> At<'_, M> {
             return false;
         }
         // SAFETY: (CELL-2) a reference is held; the address is given away.
-        let leave = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Leave) };
+        let leave = unsafe { (self.header.vtable.delivery)(self.header(), SenderAction::Leave) };
         let _ = context::simulated(|engine, runtime| engine.defer(runtime, Deferred::Act(leave)));
         true
     }
 
-    /// Closes the mailbox for a sender, after the earlier operations of its turn.
+    /// Asks the actor to end, for a sender, after the earlier operations of its turn.
     pub(super) fn stop(self) {
         if !self.is_deferred() {
-            return self.close();
+            return self.stop_now();
         }
         // SAFETY: (CELL-2) a reference is held.
-        let close = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Close) };
+        let stop = unsafe { (self.header.vtable.delivery)(self.header(), SenderAction::Stop) };
         let _ = context::simulated(|engine, runtime| {
-            engine.defer(runtime, Deferred::Close(self.header.id(), close));
+            engine.defer(runtime, Deferred::Stop(self.header.id(), stop));
         });
     }
 
@@ -235,7 +235,7 @@ impl<M> At<'_, M> {
     }
 }
 
-impl<M> Held<M> {
+impl<M> CoreArc<M> {
     /// Fills a reserved place, now or as a pending effect.
     pub(super) fn fill(&self, message: M) {
         if self.at().is_deferred() {

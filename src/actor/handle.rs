@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
 use super::address::Address;
-use super::core::{Core, Held};
+use super::core::{Core, CoreArc};
 use crate::error::Fault;
 use crate::mailbox::Flags;
 use crate::runtime::{list_join, unlist_join};
@@ -49,14 +49,14 @@ impl<M, T> Handle<M, T> {
             address,
             join: Join {
                 // SAFETY: the reference that comes with the right to join.
-                core: Some(unsafe { Held::from_raw(core) }),
+                core: Some(unsafe { CoreArc::from_raw(core) }),
                 ticket: Ticket::default(),
                 _result: PhantomData,
             },
         }
     }
 
-    pub(super) fn held(&self) -> Held<M> {
+    pub(super) fn core(&self) -> CoreArc<M> {
         let core = self.join.core.as_ref();
         core.expect("it was not joined").clone()
     }
@@ -170,7 +170,7 @@ impl<M, T> fmt::Debug for Handle<M, T> {
 #[must_use = "futures do nothing unless polled"]
 pub struct Join<M, T> {
     /// `None` after completion.
-    core: Option<Held<M>>,
+    core: Option<CoreArc<M>>,
     ticket: Ticket,
     /// Makes this `Send` and `Sync` as a lock around the result is.
     _result: PhantomData<Mutex<T>>,

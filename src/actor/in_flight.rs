@@ -188,12 +188,12 @@ where
             parts
                 .as_ref()?
                 .0
-                .is_settled()
+                .is_complete()
                 .then(|| parts.take())
                 .flatten()
         };
         let (mut answer, asked, make) = self.parts.with(parts)?;
-        Some(message(answer.take_settled(), asked, make))
+        Some(message(answer.take_outcome(), asked, make))
     }
 
     #[cold]

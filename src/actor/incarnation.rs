@@ -24,7 +24,7 @@ use super::restart::Bond;
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::MailboxOptions;
-use crate::task::{ActorExecutor, Executor, Header, Runnable};
+use crate::task::{ActorExecutor, Executor, Header, Runnable, TaskHooks};
 
 /// Incarnations, which begin anew where an actor has panicked.
 impl<M: Send + 'static> Context<M> {
@@ -82,7 +82,7 @@ impl<M: Send + 'static> Context<M> {
         // The loan alone is shared with the closure below, since sources are not `Sync`.
         let loan = lent.loan();
         if let Err(Fault::Panicked(panic)) = &result {
-            loan.core().settle_caught(panic);
+            loan.core().complete_caught(panic);
         }
         poll_fn(|cx| loan.poll(cx.waker())).await;
         lent.take_back();
@@ -91,14 +91,14 @@ impl<M: Send + 'static> Context<M> {
 
     /// Counts a restart, and notifies the observer. `fault` is why the last incarnation ended.
     pub(super) fn count_restart(&self, fault: Option<&Fault>) {
-        let core = self.held().at();
+        let core = self.core().at();
         let number = core.mailbox.count_incarnation();
         core.restarted(number, fault);
     }
 
     /// Takes the bond with the supervisor, if there is one.
     pub(super) fn take_bond(&self) -> Option<Arc<Bond>> {
-        let bond: Arc<dyn Any + Send + Sync> = self.held().mailbox.take_bond()?;
+        let bond: Arc<dyn Any + Send + Sync> = self.core().mailbox.take_bond()?;
         bond.downcast().ok()
     }
 
@@ -107,7 +107,7 @@ impl<M: Send + 'static> Context<M> {
     /// It counts each [restart](crate::ActorBuilder::restart), and each
     /// [`incarnation`](Context::incarnation) that has returned.
     pub fn incarnation_number(&self) -> u64 {
-        self.held().mailbox.incarnations()
+        self.core().mailbox.incarnations()
     }
 }
 
@@ -171,7 +171,7 @@ fn nobodys_context<M: Send + 'static>() -> Context<M> {
     // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
     let handle = unsafe { Handle::<M, ()>::new(core) };
     // (CONTEXT-1) The cell has not begun, so it has no context yet.
-    Context::new(handle.held())
+    Context::new(handle.core())
 }
 
 /// The executor of cells that never run.
@@ -183,6 +183,12 @@ impl Executor for Nowhere {
         drop(runnable);
     }
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        self
+    }
+}
+
+impl TaskHooks for Nowhere {
     fn report(&self, _unhandled: &UnhandledFault<'_>) {}
 }
 
@@ -196,8 +202,4 @@ impl ActorExecutor for Nowhere {
     fn is_closing(&self) -> bool {
         true
     }
-
-    fn cancelled(&self) {}
-
-    fn undelivered(&self, _messages: usize) {}
 }

@@ -10,7 +10,7 @@
 use std::task::{Poll, Waker};
 
 use super::context::Context;
-use super::core::{At, Held};
+use super::core::{CoreArc, CoreRef};
 
 /// A lent context, as its lender sees it.
 ///
@@ -18,14 +18,14 @@ use super::core::{At, Held};
 /// actor's only one.
 pub(super) struct Loan<M> {
     /// `None` once the context was taken back.
-    core: Option<Held<M>>,
+    core: Option<CoreArc<M>>,
     key: u32,
 }
 
 impl<M> Loan<M> {
     /// Lends a context.
     pub(super) fn new(context: Context<M>) -> (Self, Context<M>) {
-        let core = context.held().clone();
+        let core = context.core().clone();
         let key = core.mailbox.lend();
         let loan = Loan {
             core: Some(core),
@@ -34,7 +34,7 @@ impl<M> Loan<M> {
         (loan, context)
     }
 
-    pub(super) fn core(&self) -> At<'_, M> {
+    pub(super) fn core(&self) -> CoreRef<'_, M> {
         self.core.as_ref().expect("it was not taken back").at()
     }
 
@@ -57,7 +57,7 @@ impl<M> Drop for Loan<M> {
             return;
         };
         if core.mailbox.revoke(self.key) {
-            core.at().close();
+            core.at().stop_now();
         } else {
             drop(Context::new(core));
         }

@@ -1,8 +1,8 @@
-//! Mapped addresses: a function in front of an actor's mailbox, which converts another message
-//! type.
+//! Mapped addresses: a function in front of an actor's mailbox, which converts another message type
+//! or, in a proxy, takes the messages.
 //!
-//! A place is reserved before the function is called, so a refused message was not converted. The
-//! place is filled when the function returns, and given up if it panics.
+//! A permit is taken before the function is called, so a refused message was not converted. It is
+//! used when the function returns, and given up if it panics.
 
 use std::any::Any;
 use std::future::Future;
@@ -10,15 +10,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::core::Held;
-use super::lead::{ActorView, Lead, MappedActor, MessageMap, PlaceBehindMap, Way};
-use crate::error::End;
+use super::address::Address;
+use super::core::CoreArc;
+use super::recipient::{ActorView, MappedActor, Recipient, RecipientRef};
+use crate::error::{AskError, End};
 use crate::mailbox::{PlaceInLine, Refused};
 use crate::runtime::context;
 use crate::sync::Process;
 use crate::task::{MessageEvent, MessageInfo};
 
-impl<M: Send + 'static> MappedActor for Held<M> {
+impl<M: Send + 'static> MappedActor for CoreArc<M> {
     fn view(&self) -> &dyn ActorView {
         &**self
     }
@@ -29,10 +30,10 @@ impl<M: Send + 'static> MappedActor for Held<M> {
 
     fn end(&self) -> Pin<Box<dyn Future<Output = End> + Send>> {
         let core = self.clone();
-        Box::pin(async move { Lead::Actor(core.at()).ended().await })
+        Box::pin(async move { RecipientRef::Actor(core.at()).ended().await })
     }
 
-    fn close(&self) {
+    fn stop(&self) {
         self.at().stop();
     }
 
@@ -60,7 +61,7 @@ impl<M: Send + 'static> MappedActor for Held<M> {
 
     fn poll_reserve(
         &self,
-        wait: &mut PlaceBehindMap,
+        wait: &mut Option<Box<dyn Any + Send + Sync>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>> {
         if wait.is_none() {
@@ -86,7 +87,7 @@ impl<M: Send + 'static> MappedActor for Held<M> {
         reserved
     }
 
-    fn leave_line(&self, wait: PlaceBehindMap) {
+    fn leave_line(&self, wait: Option<Box<dyn Any + Send + Sync>>) {
         if let Some(place) = wait.and_then(|mut wait| place_in(&mut wait).take()) {
             context::settle();
             self.at().trace(|| MessageEvent::GivenUp(place.key()));
@@ -113,12 +114,12 @@ fn place_in<M: Send + 'static>(
         .expect("a wait belongs to the actor where it began")
 }
 
-impl<M: Send + 'static> Lead<'_, M> {
+impl<M: Send + 'static> RecipientRef<'_, M> {
     /// Returns the actor, without the functions in front of it.
     pub(super) fn actor(self) -> Arc<dyn MappedActor> {
         match self {
-            Lead::Actor(core) => Arc::new(Held::from(core)),
-            Lead::Map(map) => map.actor().clone(),
+            RecipientRef::Actor(core) => Arc::new(CoreArc::from(core)),
+            RecipientRef::Map(map) => map.actor().clone(),
         }
     }
 }
@@ -126,69 +127,142 @@ impl<M: Send + 'static> Lead<'_, M> {
 /// The maximum number of maps in a row. Each uses some of the sender's stack.
 const STEPS_MAX: usize = 1000;
 
-/// A function in front of an actor or of another map.
-struct Mapped<M, F> {
-    actor: Arc<dyn MappedActor>,
-    steps: usize,
-    behind: Way<M>,
-    map: F,
-}
-
-/// Creates a map that converts messages with `map` and passes them on to `lead`.
+/// A function in front of an actor, of a map or of a proxy.
 ///
-/// # Panics
-/// If `lead` already goes through [`STEPS_MAX`] maps.
-#[track_caller]
-pub(super) fn mapped<N, M, F>(lead: Lead<'_, M>, map: F) -> Arc<dyn MessageMap<N>>
-where
-    N: 'static,
-    M: Send + 'static,
-    F: Fn(N) -> M + Send + Sync + 'static,
-{
-    let steps = match lead {
-        Lead::Actor(_) => 0,
-        Lead::Map(map) => map.steps(),
-    };
-    assert!(
-        steps < STEPS_MAX,
-        "an address that was mapped {STEPS_MAX} times, the limit, cannot be mapped again"
-    );
-    Arc::new(Mapped {
-        actor: lead.actor(),
-        steps: steps + 1,
-        behind: Way::from(lead),
-        map,
-    })
+/// It is called for accepted messages only. A *proxy* takes no permit of the mailbox: its messages
+/// pass it by, and are accepted while the actor is open.
+pub(super) struct Map<F: ?Sized> {
+    actor: Arc<dyn MappedActor>,
+    /// The number of maps from here to the actor.
+    steps: usize,
+    /// Of a proxy: returns the error of an ask that finds the actor closed.
+    passes_by: Option<Arc<dyn Fn() -> AskError + Send + Sync>>,
+    fill: F,
 }
 
-impl<N, M, F> MessageMap<N> for Mapped<M, F>
-where
-    M: Send,
-    F: Fn(N) -> M + Send + Sync,
-{
-    fn actor(&self) -> &Arc<dyn MappedActor> {
+/// A map of messages of type `M`.
+pub(super) type AnyMap<M> = Map<dyn Fn(M) + Send + Sync>;
+
+impl<M> AnyMap<M> {
+    /// Creates a map that converts messages with `map` and passes them on to `recipient`.
+    ///
+    /// # Panics
+    /// If `recipient` already goes through [`STEPS_MAX`] maps.
+    #[track_caller]
+    pub(super) fn new<N>(
+        recipient: RecipientRef<'_, N>,
+        map: impl Fn(M) -> N + Send + Sync + 'static,
+    ) -> Arc<Self>
+    where
+        M: 'static,
+        N: Send + 'static,
+    {
+        let (steps, passes_by) = match recipient {
+            RecipientRef::Actor(_) => (0, None),
+            RecipientRef::Map(map) => (map.steps, map.passes_by.clone()),
+        };
+        assert!(
+            steps < STEPS_MAX,
+            "an address that was mapped {STEPS_MAX} times, the limit, cannot be mapped again"
+        );
+        let actor = recipient.actor();
+        let reserved = passes_by.is_none().then(|| actor.clone());
+        let behind = Recipient::from(recipient);
+        Arc::new(Map {
+            actor,
+            steps: steps + 1,
+            passes_by,
+            fill: move |message| {
+                let mut unfilled = Unfilled(reserved.as_deref());
+                let message = map(message);
+                unfilled.0 = None;
+                behind.fill(message);
+            },
+        })
+    }
+
+    pub(super) fn actor(&self) -> &Arc<dyn MappedActor> {
         &self.actor
     }
 
-    fn steps(&self) -> usize {
-        self.steps
+    /// Passes an accepted message on.
+    pub(super) fn fill(&self, message: M) {
+        (self.fill)(message);
     }
 
-    fn fill(&self, message: N) {
-        struct ReservedPlace<'a>(Option<&'a dyn MappedActor>);
-        impl Drop for ReservedPlace<'_> {
-            fn drop(&mut self) {
-                if let Some(unfilled) = self.0 {
-                    unfilled.give_up_place();
+    /// Takes a permit for a message, if it needs one.
+    pub(super) fn reserve(&self) -> Result<(), Refused> {
+        match self.passes_by {
+            None => self.actor.reserve(),
+            Some(_) if self.actor.view().is_closed() => Err(Refused::Closed),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Does the same, and waits for room.
+    pub(super) fn poll_reserve(
+        &self,
+        wait: &mut Option<Box<dyn Any + Send + Sync>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Refused>> {
+        match self.passes_by {
+            None => self.actor.poll_reserve(wait, cx),
+            Some(_) => Poll::Ready(self.reserve()),
+        }
+    }
+
+    /// Gives up a permit that `reserve` took.
+    pub(super) fn give_up_place(&self) {
+        if self.passes_by.is_none() {
+            self.actor.give_up_place();
+        }
+    }
+
+    /// Returns the error of an ask whose message was refused.
+    pub(super) fn closed_error(&self) -> AskError {
+        match &self.passes_by {
+            None => AskError::Closed(self.actor.view().closed_detail()),
+            Some(closed) => closed(),
+        }
+    }
+}
+
+/// A permit of an actor, which is given up if the map panics.
+struct Unfilled<'a>(Option<&'a dyn MappedActor>);
+
+impl Drop for Unfilled<'_> {
+    fn drop(&mut self) {
+        if let Some(actor) = self.0 {
+            actor.give_up_place();
+        }
+    }
+}
+
+impl<N: Send + 'static> Address<N> {
+    /// Returns a proxy: an address of the same actor whose messages go to `take`, on the sender's
+    /// thread.
+    ///
+    /// An ask that finds the actor closed ends with `closed`. A trace shows the messages as those of
+    /// the type `traced_as`; without it, it does not show them.
+    pub(crate) fn proxy<M: 'static>(
+        &self,
+        traced_as: Option<&'static str>,
+        take: impl Fn(M) + Send + Sync + 'static,
+        closed: impl Fn() -> AskError + Send + Sync + 'static,
+    ) -> Address<M> {
+        let actor = self.recipient().actor();
+        let of_trace = traced_as.map(|type_name| (actor.clone(), type_name));
+        let proxy: Arc<AnyMap<M>> = Arc::new(Map {
+            actor,
+            steps: 0,
+            passes_by: Some(Arc::new(closed)),
+            fill: move |message| {
+                if let Some((actor, type_name)) = &of_trace {
+                    actor.trace_passed_by(type_name);
                 }
-            }
-        }
-        let mut place = ReservedPlace(Some(&*self.actor));
-        let message = (self.map)(message);
-        place.0 = None;
-        match &self.behind {
-            Way::Actor(core) => core.fill(message),
-            Way::Map(map) => map.fill(message),
-        }
+                take(message);
+            },
+        });
+        self.mapped_by(&proxy)
     }
 }

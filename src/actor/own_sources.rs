@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use super::children::{Child, Children};
-use super::core::At;
+use super::core::CoreRef;
 use super::in_flight::InFlight;
 use super::source::{Source, SourceSet};
 use crate::contain::Panic;
@@ -22,7 +22,7 @@ pub(super) trait SomeSources<M>: Send {
     /// Returns a message of a source that is ready, or `None` if all sources have ended.
     ///
     /// If none is ready, the sources wake `waker`, or the waker of the last poll if that is `None`.
-    fn poll(&mut self, core: At<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>>;
+    fn poll(&mut self, core: CoreRef<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>>;
     /// Drops all sources but the children. Returns whether nothing is left.
     fn close(&mut self) -> bool;
     /// Returns whether this `recv` starts with the sources, which every second one does.
@@ -131,7 +131,7 @@ impl<M: Send> SomeSources<M> for Sources<M> {
         !self.first
     }
 
-    fn poll(&mut self, core: At<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>> {
+    fn poll(&mut self, core: CoreRef<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>> {
         if let Some(waker) = waker {
             match core.is_own(waker) {
                 true => {

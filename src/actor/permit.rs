@@ -3,13 +3,14 @@
 //! A place is filled or given up exactly once. It counts as an accepted message from the time when
 //! it was granted.
 
+use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::task::{Context, Poll};
 
 use super::address::Address;
-use super::lead::{MappedActor, PlaceBehindMap, Way};
+use super::recipient::{MappedActor, Recipient};
 use crate::error::SendError;
 use crate::mailbox::Refused;
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
@@ -25,7 +26,7 @@ use crate::runtime::list_wait;
 #[must_use = "dropping a permit gives up its place in the mailbox"]
 pub struct Permit<M> {
     /// `None` once the place was filled.
-    to: Option<Way<M>>,
+    to: Option<Recipient<M>>,
 }
 
 // As for `Address`.
@@ -71,7 +72,7 @@ impl<M: Send + 'static> Address<M> {
     /// ```
     pub async fn reserve(&self) -> Result<Permit<M>, SendError<()>> {
         let mut line = InLine {
-            to: Some(Way::from(self.lead())),
+            to: Some(Recipient::from(self.recipient())),
             wait: None,
             listing: None,
         };
@@ -85,8 +86,8 @@ impl<M: Send + 'static> Address<M> {
 /// A sender that waits for its place.
 struct InLine<M: Send + 'static> {
     /// `None` once a permit has it.
-    to: Option<Way<M>>,
-    wait: PlaceBehindMap,
+    to: Option<Recipient<M>>,
+    wait: Option<Box<dyn Any + Send + Sync>>,
     /// Its wait, if its runtime detects deadlocks.
     listing: Option<WaitListing>,
 }
@@ -94,11 +95,14 @@ struct InLine<M: Send + 'static> {
 impl<M: Send + 'static> InLine<M> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
         let to = self.to.as_ref().expect("a permit was not made yet");
-        let polled = to.actor().poll_reserve(&mut self.wait, cx);
+        let polled = match to {
+            Recipient::Actor(core) => core.poll_reserve(&mut self.wait, cx),
+            Recipient::Map(map) => map.poll_reserve(&mut self.wait, cx),
+        };
         if polled.is_pending() {
-            to.lead().checked_process();
+            to.recipient().checked_process();
             if self.listing.is_none() {
-                self.listing = list_wait(WaitsFor::Room, || to.lead().view().info());
+                self.listing = list_wait(WaitsFor::Room, || to.recipient().view().info());
             }
         } else {
             self.listing = None;
@@ -111,20 +115,14 @@ impl<M: Send + 'static> Drop for InLine<M> {
     fn drop(&mut self) {
         let Some(to) = &self.to else { return };
         let wait = self.wait.take();
-        if to.lead().is_here() {
-            to.actor().leave_line(wait);
+        if to.recipient().is_here() {
+            match to {
+                Recipient::Actor(core) => core.leave_line(wait),
+                Recipient::Map(map) => map.actor().leave_line(wait),
+            }
         } else {
             // A thread of the parent process may have held the lock at the fork.
             std::mem::forget(wait);
-        }
-    }
-}
-
-impl<M: Send + 'static> Way<M> {
-    fn actor(&self) -> &dyn MappedActor {
-        match self {
-            Way::Actor(core) => core,
-            Way::Map(map) => &**map.actor(),
         }
     }
 }
@@ -140,10 +138,8 @@ impl<M> Permit<M> {
     /// given up. In a child of `fork`, if the message wakes an actor whose
     /// [runtime](crate::Runtime) belongs to the parent process.
     pub fn send(mut self, message: M) {
-        match self.to.take() {
-            Some(Way::Actor(core)) => core.fill(message),
-            Some(Way::Map(map)) => map.fill(message),
-            None => {}
+        if let Some(to) = self.to.take() {
+            to.fill(message);
         }
     }
 }
@@ -152,19 +148,19 @@ impl<M> Drop for Permit<M> {
     fn drop(&mut self) {
         let Some(to) = &self.to else { return };
         // A thread of the parent process may have held the lock at the fork.
-        if !to.lead().is_here() {
+        if !to.recipient().is_here() {
             return;
         }
         match to {
-            Way::Actor(core) => core.at().give_up_place(),
-            Way::Map(map) => map.actor().give_up_place(),
+            Recipient::Actor(core) => core.at().give_up_place(),
+            Recipient::Map(map) => map.give_up_place(),
         }
     }
 }
 
 impl<M> fmt::Debug for Permit<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let to = self.to.as_ref().map(|to| to.lead().view().id());
+        let to = self.to.as_ref().map(|to| to.recipient().view().id());
         f.debug_struct("Permit").field("to", &to).finish()
     }
 }

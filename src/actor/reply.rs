@@ -1,7 +1,7 @@
-//! The slot of an answer: a `Reply` settles it once, and the asker's `Answer` waits for that.
+//! The slot of an answer: a `Reply` completes it once, and the asker's `Answer` waits for that.
 //!
 //! Each owns an end of the slot. The asker observes exactly one outcome: an answer, a refusal, a
-//! lost reply, or an end by deadlock. A reply that is lost while its actor unwinds is settled when
+//! lost reply, or an end by deadlock. A reply that is lost while its actor unwinds is completed when
 //! the panic has been caught (see [`loss`]).
 
 #[cfg(all(test, greenroom_loom))]
@@ -48,10 +48,10 @@ pub(super) enum RareState<T> {
     Deferred(AskState<T>, u32),
 }
 
-/// What hears the outcome of a reply instead of an asker.
+/// What receives the outcome of a reply instead of an asker.
 pub(crate) trait Relay<T>: Send + Sync {
     /// Hears the outcome, once: an answer, a refusal or the cause of a loss.
-    fn settle(self: Arc<Self>, outcome: Result<T, AskError>);
+    fn complete(self: Arc<Self>, outcome: Result<T, AskError>);
 
     /// Returns whether an asker waits. If a lock is held elsewhere, waits for it, or returns true.
     fn is_wanted(&self, waits: bool) -> bool;
@@ -86,7 +86,7 @@ impl<T> AskState<T> {
         matches!(self, AskState::Rare(rare) if matches!(**rare, RareState::Lost(_)))
     }
 
-    /// Returns the listing of an ask that is not settled yet.
+    /// Returns the listing of an ask that is not completed yet.
     pub(super) fn listing(&self) -> Option<&Listing> {
         match self {
             AskState::Rare(rare) => match &**rare {
@@ -166,15 +166,15 @@ impl<T> Reply<T> {
     }
 
     /// Passes an outcome on.
-    pub(crate) fn settle(self, outcome: Result<T, AskError>) {
+    pub(crate) fn complete(self, outcome: Result<T, AskError>) {
         let slot = self.into_slot();
         match (outcome, slot) {
-            (Ok(answer), Some(slot)) => settle(slot, AskState::Answered(answer)),
+            (Ok(answer), Some(slot)) => complete(slot, AskState::Answered(answer)),
             (Err(AskError::Refused(why)), Some(slot)) => {
-                settle(slot, AskState::Refused(why));
+                complete(slot, AskState::Refused(why));
             }
             (Err(AskError::NoReply(detail)), Some(slot)) => {
-                settle(slot, AskState::rare(RareState::Lost(detail)));
+                complete(slot, AskState::rare(RareState::Lost(detail)));
             }
             (Err(_), Some(slot)) => lose(slot),
             (outcome, None) => contain(|| drop(outcome)),
@@ -184,7 +184,7 @@ impl<T> Reply<T> {
     /// Sends the answer to the asker, without waiting. If the asker is gone, the answer is dropped.
     pub fn send(self, answer: T) {
         if let Some(slot) = self.into_slot() {
-            settle(slot, AskState::Answered(answer));
+            complete(slot, AskState::Answered(answer));
         }
     }
 
@@ -211,7 +211,7 @@ impl<T> Reply<T> {
     /// ```
     pub fn refuse(self, why: Refusal) {
         if let Some(slot) = self.into_slot() {
-            settle(slot, AskState::Refused(why));
+            complete(slot, AskState::Refused(why));
         }
     }
 
@@ -280,20 +280,20 @@ impl<T> Reply<T> {
     }
 }
 
-/// Settles the slot and wakes the asker. Unneeded values are dropped after the lock is released.
+/// Completes the slot and wakes the asker. Unneeded values are dropped after the lock is released.
 // Inlined by force, so that the outcome is written in place.
 #[inline(always)]
-fn settle<T>(slot: Slot<T>, outcome: AskState<T>) {
-    let mut told = Told::Nobody;
+fn complete<T>(slot: Slot<T>, outcome: AskState<T>) {
+    let mut notified = Notified::Nobody;
     let previous = slot.finish(|slot| match slot {
         AskState::Open(_) => std::mem::replace(slot, outcome),
         AskState::Rare(_) => {
-            let (previous, of_listed) = settle_listed(slot, outcome);
-            told = of_listed;
+            let (previous, of_listed) = complete_listed(slot, outcome);
+            notified = of_listed;
             previous
         }
         AskState::Relayed(relay) => {
-            told = Told::Relay(relay.clone());
+            notified = Notified::Relay(relay.clone());
             outcome
         }
         _ => outcome,
@@ -302,12 +302,12 @@ fn settle<T>(slot: Slot<T>, outcome: AskState<T>) {
         AskState::Open(Some(_)) if mutant("asker_is_not_woken") => {}
         AskState::Open(Some(waker)) => waker.wake(),
         AskState::Open(None) => {}
-        unneeded => wake_or_drop(unneeded, told),
+        unneeded => wake_or_drop(unneeded, notified),
     }
 }
 
-/// How the asker is told that its reply was settled. The waker is there if the asker waits.
-pub(super) enum Told<T> {
+/// How the asker is notified of the outcome of its reply. The waker is there if the asker waits.
+pub(super) enum Notified<T> {
     Nobody,
     Now(Option<KeptWaker>, Option<TracedAnswer>),
     /// As an effect of a split turn.
@@ -321,34 +321,34 @@ pub(super) type TracedAnswer = (&'static str, u64);
 
 #[cold]
 #[inline(never)]
-pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, told: Told<T>) {
-    if let Told::Now(_, Some(answer)) | Told::Later(_, Some(answer)) = told {
+pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, notified: Notified<T>) {
+    if let Notified::Now(_, Some(answer)) | Notified::Later(_, Some(answer)) = notified {
         trace_answer(answer);
     }
-    match told {
-        Told::Later(waker, _) => {
+    match notified {
+        Notified::Later(waker, _) => {
             let _ = context::simulated(|engine, runtime| {
                 engine.defer(runtime, Deferred::Answer(waker))
             });
             contain(|| drop(unneeded));
         }
-        Told::Nobody => contain(|| drop(unneeded)),
-        Told::Relay(relay) => contain(|| relay.settle(hear(unneeded))),
-        Told::Now(waker, _) => {
+        Notified::Nobody => contain(|| drop(unneeded)),
+        Notified::Relay(relay) => contain(|| relay.complete(outcome_of(unneeded))),
+        Notified::Now(waker, _) => {
             contain(|| drop(unneeded));
             waker.into_iter().for_each(KeptWaker::wake);
         }
     }
 }
 
-/// Settles a listed ask. An end by deadlock wins if it came first.
+/// Completes a listed ask. An end by deadlock wins if it came first.
 #[cold]
 #[inline(never)]
-fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T>, Told<T>) {
+fn complete_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T>, Notified<T>) {
     let listing = slot.listing();
-    let settled = listing.and_then(|listing| Some((listing.settle()?, listing)));
-    let Some((waker, listing)) = settled else {
-        return (outcome, Told::Nobody);
+    let completed = listing.and_then(|listing| Some((listing.settle()?, listing)));
+    let Some((waker, listing)) = completed else {
+        return (outcome, Notified::Nobody);
     };
     let key = listing.key();
     let traced = outcome.type_name().zip(listing.asker());
@@ -356,20 +356,20 @@ fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T
         let _ = context::simulated(|engine, _| engine.reply_dropped(key));
     }
     let number = context::simulated(|engine, _| engine.next_effect()).flatten();
-    let (outcome, told) = match number {
+    let (outcome, notified) = match number {
         Some(number) => {
             let deferred = RareState::Deferred(outcome, number);
-            (AskState::rare(deferred), Told::Later(waker, traced))
+            (AskState::rare(deferred), Notified::Later(waker, traced))
         }
-        None => (outcome, Told::Now(waker, traced)),
+        None => (outcome, Notified::Now(waker, traced)),
     };
-    (std::mem::replace(slot, outcome), told)
+    (std::mem::replace(slot, outcome), notified)
 }
 
 /// Returns the outcome of a slot.
 #[cold]
-pub(super) fn hear<T>(settled: AskState<T>) -> Result<T, AskError> {
-    let rare = match settled {
+pub(super) fn outcome_of<T>(outcome: AskState<T>) -> Result<T, AskError> {
+    let rare = match outcome {
         AskState::Answered(answer) => return Ok(answer),
         AskState::Refused(refusal) => return Err(AskError::Refused(refusal)),
         AskState::Rare(rare) => *rare,
@@ -385,7 +385,7 @@ pub(super) fn hear<T>(settled: AskState<T>) -> Result<T, AskError> {
             let _ = context::simulated(|engine, runtime| {
                 engine.settle(runtime, DueEffects::ToAnswer(number))
             });
-            hear(outcome)
+            outcome_of(outcome)
         }
     }
 }
@@ -399,20 +399,20 @@ impl<T> Drop for Reply<T> {
     }
 }
 
-/// Settles the slot of a reply that was not answered, now or after the panic that unwinds.
+/// Completes the slot of a reply that was not answered, now or after the panic that unwinds.
 #[cold]
 #[inline(never)]
 fn lose<T>(slot: Slot<T>) {
-    loss::settle(Box::new(slot));
+    loss::complete(Box::new(slot));
 }
 
 impl<T> loss::Lost for Slot<T> {
-    fn settle(self: Box<Self>, loss: Loss) {
+    fn complete(self: Box<Self>, loss: Loss) {
         let outcome = match loss {
             Loss::Cause(detail) => AskState::rare(RareState::Lost(detail)),
             Loss::Refused(refusal) => AskState::Refused(refusal),
         };
-        settle(*self, outcome);
+        complete(*self, outcome);
     }
 }
 

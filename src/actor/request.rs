@@ -1,7 +1,7 @@
 //! A request that owns all that it needs, behind one pointer.
 //!
 //! # Invariants
-//! - REQUEST-1: the lead of the ask points into the cell of the actor, or into the box of a mapped
+//! - REQUEST-1: the recipient of the ask points into the cell of the actor, or into the box of a mapped
 //!   address. The address keeps either where it is, and is dropped after the ask.
 #![expect(
     unsafe_code,
@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::address::Address;
 use super::answer::Answer;
 use super::ask::{self, Ask};
-use super::lead::Lead;
+use super::recipient::RecipientRef;
 use super::reply::Reply;
 use crate::error::{AskError, TellError};
 use crate::task::TaskInfo;
@@ -108,7 +108,7 @@ pub(super) enum Launched<T> {
     Delivered,
     /// There is no room. The request waits for it with the answer that was launched.
     Full(Box<dyn Asking<T>>),
-    /// The mailbox is closed. The message is kept, since its drop would settle the reply.
+    /// The mailbox is closed. The message is kept, since its drop would complete the reply.
     Closed(AskError, Box<dyn Asking<T>>),
 }
 
@@ -120,16 +120,20 @@ where
 {
     fn send(self: Box<Self>, launch: &mut dyn FnMut(Answer<T>, TaskInfo)) -> Launched<T> {
         let Question { address, question } = *self;
-        let (message, answer, asked) = ask::begin(address.lead(), question);
+        let (message, answer, asked) = ask::begin(address.recipient(), question);
         launch(answer, asked);
         match address.tell(message) {
             Ok(()) => Launched::Delivered,
-            Err(TellError::Full(message)) => Launched::Full(OwnedAsk::boxed(address, |lead| {
-                Ask::<_, T, F>::unsent(lead, message)
-            })),
+            Err(TellError::Full(message)) => {
+                Launched::Full(OwnedAsk::boxed(address, |recipient| {
+                    Ask::<_, T, F>::unsent(recipient, message)
+                }))
+            }
             Err(TellError::Closed(message)) => {
-                let error = address.lead().closed_error();
-                let kept = OwnedAsk::boxed(address, |lead| Ask::<_, T, F>::unsent(lead, message));
+                let error = address.recipient().closed_error();
+                let kept = OwnedAsk::boxed(address, |recipient| {
+                    Ask::<_, T, F>::unsent(recipient, message)
+                });
                 Launched::Closed(error, kept)
             }
         }
@@ -137,7 +141,9 @@ where
 
     fn ask(self: Box<Self>, limit: Option<Duration>) -> Box<dyn Asking<T>> {
         let Question { address, question } = *self;
-        OwnedAsk::boxed(address, |lead| Ask::new(lead, question).limited(limit))
+        OwnedAsk::boxed(address, |recipient| {
+            Ask::new(recipient, question).limited(limit)
+        })
     }
 }
 
@@ -162,12 +168,14 @@ where
 {
     fn boxed(
         address: Address<M>,
-        ask: impl FnOnce(Lead<'static, M>) -> Ask<'static, M, T, F>,
+        ask: impl FnOnce(RecipientRef<'static, M>) -> Ask<'static, M, T, F>,
     ) -> Box<dyn Asking<T>> {
         // SAFETY: (REQUEST-1) the address is kept as long as the ask.
-        let lead = unsafe { mem::transmute::<Lead<'_, M>, Lead<'static, M>>(address.lead()) };
+        let recipient = unsafe {
+            mem::transmute::<RecipientRef<'_, M>, RecipientRef<'static, M>>(address.recipient())
+        };
         Box::new(OwnedAsk {
-            ask: ask(lead),
+            ask: ask(recipient),
             _address: address,
         })
     }

@@ -3,14 +3,15 @@
 //! While it waits, the message is in the mailbox's line, and the mailbox takes it when there is
 //! room. Through a map only a place waits, since the message is made after the place was granted.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::core::At;
-use super::lead::{Lead, PlaceBehindMap};
+use super::core::CoreRef;
+use super::recipient::RecipientRef;
 use crate::error::SendError;
 use crate::mailbox::{PlaceInLine, Refused};
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
@@ -20,19 +21,19 @@ use crate::task::MessageEvent;
 /// The future of [`Address::send`](crate::Address::send).
 #[must_use = "futures do nothing unless polled"]
 pub struct SendFuture<'a, M> {
-    lead: Lead<'a, M>,
+    recipient: RecipientRef<'a, M>,
     message: Option<M>,
     place: Option<PlaceInLine<M>>,
-    /// The place in line, if the lead is a map.
-    wait: PlaceBehindMap,
+    /// The place in line, if the recipient is a map.
+    wait: Option<Box<dyn Any + Send + Sync>>,
     /// Its wait, if its runtime detects deadlocks.
     listing: Option<WaitListing>,
 }
 
 impl<'a, M> SendFuture<'a, M> {
-    pub(super) fn new(lead: Lead<'a, M>, message: M) -> Self {
+    pub(super) fn new(recipient: RecipientRef<'a, M>, message: M) -> Self {
         SendFuture {
-            lead,
+            recipient,
             message: Some(message),
             place: None,
             wait: None,
@@ -42,7 +43,11 @@ impl<'a, M> SendFuture<'a, M> {
 
     /// Sends the message, or waits for room. A refused message stays in `message`.
     #[inline]
-    fn poll_actor(&mut self, core: At<'_, M>, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+    fn poll_actor(
+        &mut self,
+        core: CoreRef<'_, M>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Refused>> {
         if core.header.is_traced() {
             return self.poll_traced(core, cx);
         }
@@ -54,7 +59,11 @@ impl<'a, M> SendFuture<'a, M> {
     /// Does the same, and reports it.
     #[cold]
     #[inline(never)]
-    fn poll_traced(&mut self, core: At<'_, M>, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+    fn poll_traced(
+        &mut self,
+        core: CoreRef<'_, M>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Refused>> {
         if self.place.is_none()
             && let Some(sent) = core.send_deferred(&mut self.message)
         {
@@ -99,17 +108,16 @@ impl<M> Future for SendFuture<'_, M> {
             this.message.is_some() || this.place.is_some(),
             "`send` polled after it was ready"
         );
-        let polled = match this.lead {
-            Lead::Actor(core) => this.poll_actor(core, cx),
-            Lead::Map(map) => map
-                .actor()
+        let polled = match this.recipient {
+            RecipientRef::Actor(core) => this.poll_actor(core, cx),
+            RecipientRef::Map(map) => map
                 .poll_reserve(&mut this.wait, cx)
                 .map_ok(|()| map.fill(this.message.take().expect("checked above"))),
         };
         if polled.is_pending() {
-            this.lead.checked_process();
+            this.recipient.checked_process();
             if this.listing.is_none() {
-                this.listing = list_wait(WaitsFor::Room, || this.lead.view().info());
+                this.listing = list_wait(WaitsFor::Room, || this.recipient.view().info());
             }
         } else if this.listing.is_some() {
             this.listing = None;
@@ -125,13 +133,13 @@ impl<M> Future for SendFuture<'_, M> {
 
 impl<M> Drop for SendFuture<'_, M> {
     fn drop(&mut self) {
-        if (self.place.is_some() || self.wait.is_some()) && !self.lead.is_here() {
+        if (self.place.is_some() || self.wait.is_some()) && !self.recipient.is_here() {
             // A thread of the parent process may have held the lock at the fork.
             std::mem::forget((self.place.take(), self.wait.take()));
             return;
         }
-        match self.lead {
-            Lead::Actor(core) => {
+        match self.recipient {
+            RecipientRef::Actor(core) => {
                 if let Some(place) = self.place.take() {
                     context::settle();
                     let key = place.key();
@@ -143,7 +151,7 @@ impl<M> Drop for SendFuture<'_, M> {
                     drop(given_up);
                 }
             }
-            Lead::Map(map) => map.actor().leave_line(self.wait.take()),
+            RecipientRef::Map(map) => map.actor().leave_line(self.wait.take()),
         }
     }
 }
@@ -151,7 +159,7 @@ impl<M> Drop for SendFuture<'_, M> {
 impl<M> fmt::Debug for SendFuture<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Send")
-            .field("to", &self.lead.view().id())
+            .field("to", &self.recipient.view().id())
             .finish_non_exhaustive()
     }
 }

@@ -352,7 +352,7 @@ impl<M: Send + 'static> Context<M> {
         make: impl FnOnce(End) -> M + Send + 'static,
     ) -> WatchGuard {
         // The function of a mapped address is not kept: it may own an address of the actor.
-        let end = address.lead().actor().end();
+        let end = address.recipient().actor().end();
         let feed = Feed::once(end.map(make));
         self.add_guarded(MessageSource::Source, feed, Standing::Background)
     }

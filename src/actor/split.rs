@@ -23,13 +23,15 @@ use std::task::{Context, Poll, Waker};
 
 use super::address::Address;
 use super::cell;
-use super::core::Held;
+use super::core::CoreArc;
 use super::spawn::ActorBuilder;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, Termination};
 use crate::runtime::{Inner, context, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
-use crate::task::{ActorExecutor, Executor, Header, Label, MessageEvent, Runnable, TaskInfo};
+use crate::task::{
+    ActorExecutor, Executor, Header, Label, MessageEvent, Runnable, TaskHooks, TaskInfo,
+};
 use crate::waker::KeptWaker;
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
@@ -85,7 +87,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         let address = unsafe { Address::from_core(core) };
         let split = Split {
             // SAFETY: the reference that comes with the right to join.
-            core: Some(unsafe { Held::from_raw(core) }),
+            core: Some(unsafe { CoreArc::from_raw(core) }),
             executor,
             _actor: PhantomData,
         };
@@ -97,7 +99,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
 #[must_use = "futures do nothing unless polled"]
 pub struct Split<M, A, Fut> {
     /// `None` after completion.
-    core: Option<Held<M>>,
+    core: Option<CoreArc<M>>,
     executor: Arc<SplitExecutor>,
     _actor: PhantomData<(A, Fut)>,
 }
@@ -218,15 +220,16 @@ impl Executor for Arc<SplitExecutor> {
         }
     }
 
-    /// Reports panics of all but the actor's future, whose fault is the output.
-    fn report(&self, unhandled: &UnhandledFault<'_>) {
-        if unhandled.part().is_empty() {
-            return;
-        }
-        match self.runtime.clone().or_else(context::runtime) {
-            Some(runtime) => runtime.report(unhandled),
-            None => print_fault(unhandled),
-        }
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        &**self
+    }
+
+    fn marks(&self) -> u8 {
+        u8::from(self.runtime.is_some()) * Label::TRACED
+    }
+
+    fn is_observed(&self) -> bool {
+        self.runtime.is_some()
     }
 }
 
@@ -240,34 +243,35 @@ impl ActorExecutor for Arc<SplitExecutor> {
     fn is_closing(&self) -> bool {
         false
     }
+}
 
-    fn cancelled(&self) {}
-
-    fn undelivered(&self, _messages: usize) {}
-
-    fn marks(&self) -> u8 {
-        u8::from(self.runtime.is_some()) * Label::TRACED
-    }
-
-    fn is_observed(&self) -> bool {
-        self.runtime.is_some()
+impl TaskHooks for SplitExecutor {
+    /// Reports panics of all but the actor's future, whose fault is the output.
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
+        if unhandled.part().is_empty() {
+            return;
+        }
+        match self.runtime.clone().or_else(context::runtime) {
+            Some(runtime) => runtime.report(unhandled),
+            None => print_fault(unhandled),
+        }
     }
 
     fn completed(&self, task: &TaskInfo) {
-        self.runtime
-            .as_ref()
-            .inspect(|runtime| runtime.engine().completed(task));
+        if let Some(runtime) = &self.runtime {
+            runtime.engine().completed(task);
+        }
     }
 
     fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
-        self.runtime
-            .as_ref()
-            .inspect(|runtime| runtime.restarted(actor, incarnation, fault));
+        if let Some(runtime) = &self.runtime {
+            runtime.restarted(actor, incarnation, fault);
+        }
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
-        self.runtime
-            .as_ref()
-            .inspect(|runtime| runtime.trace(cell, event));
+        if let Some(runtime) = &self.runtime {
+            runtime.trace(cell, event);
+        }
     }
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::context::Context;
-use super::core::{At, Core};
+use super::core::{Core, CoreRef};
 use super::family::parent_of;
-use super::lead::Lead;
+use super::recipient::RecipientRef;
 use crate::contain::attempt;
 use crate::error::{Fault, FaultyPart};
 use crate::mailbox::{Batch, SOURCE};
@@ -55,17 +55,18 @@ impl<M> Core<M> {
     }
 }
 
-impl<M> At<'_, M> {
+impl<M> CoreRef<'_, M> {
     /// Traces an event of this actor.
-    fn tell_tracer(self, kind: EventKind<'_>) {
-        self.with_tracer(|tracer| tracer::tell(tracer, || self.subject(), kind));
+    fn trace_kind(self, kind: EventKind<'_>) {
+        if let Some(tracer) = self.tracer() {
+            tracer::tell(tracer, || self.subject(), kind);
+        }
     }
 
     /// Returns whether the tracer wants events of messages.
     fn are_messages_wanted(self) -> bool {
-        let mut is_wanted = false;
-        self.with_tracer(|tracer| is_wanted = tracer::wants(tracer, Level::Object));
-        is_wanted
+        self.tracer()
+            .is_some_and(|tracer| tracer::wants(tracer, Level::Object))
     }
 
     /// Calls `f` with the name of a message, if the tracer wants events of messages.
@@ -80,8 +81,10 @@ impl<M> At<'_, M> {
     #[cold]
     pub(super) fn created(self) {
         let by = run::actor_id();
-        self.with_tracer(|_| self.mailbox.trace());
-        self.tell_tracer(EventKind::Created { by });
+        if self.tracer().is_some() {
+            self.mailbox.trace();
+        }
+        self.trace_kind(EventKind::Created { by });
     }
 
     /// Traces the end of the actor, with the messages that are dropped later.
@@ -98,31 +101,30 @@ impl<M> At<'_, M> {
         self.dropped(messages, false);
         self.mailbox.end_trace();
         match fault {
-            None => self.tell_tracer(EventKind::Returned {
+            None => self.trace_kind(EventKind::Returned {
                 value: &short(value()),
                 to: parent_of(self.header.id()),
             }),
-            Some(fault) => self.tell_tracer(EventKind::Faulted { fault, part: "" }),
+            Some(fault) => self.trace_kind(EventKind::Faulted { fault, part: "" }),
         }
-        self.tell_tracer(EventKind::Destroyed);
+        self.trace_kind(EventKind::Destroyed);
     }
 
     /// Traces that the actor begins anew.
     pub(super) fn begins_anew(self, incarnation: u64, fault: Option<&Fault>) {
         if self.mailbox.is_traced() {
-            self.tell_tracer(EventKind::Restarted { incarnation, fault });
+            self.trace_kind(EventKind::Restarted { incarnation, fault });
         }
     }
 
     /// Traces the fault of a part of the actor.
     pub(super) fn faulted(self, fault: &Fault, part: FaultyPart) {
         let part = match part {
-            FaultyPart::Future => return,
             FaultyPart::Source => "a source",
             FaultyPart::OnUndelivered => "on_undelivered",
         };
         if self.mailbox.is_traced() {
-            self.tell_tracer(EventKind::Faulted { fault, part });
+            self.trace_kind(EventKind::Faulted { fault, part });
         }
     }
 
@@ -132,17 +134,19 @@ impl<M> At<'_, M> {
         if !self.mailbox.is_traced() {
             return None;
         }
-        self.name_for_tracer(message, |message| self.tell_sent(message));
+        self.name_for_tracer(message, |message| self.trace_sent(message));
         Some(sender())
     }
 
-    fn tell_sent(self, message: &str) {
+    fn trace_sent(self, message: &str) {
         let to = self.header.id();
         let kind = match forwarded_from() {
             Some(from) => EventKind::Forwarded { message, to, from },
             None => EventKind::Sent { message, to },
         };
-        self.with_tracer(|tracer| tracer::tell(tracer, run::subject, kind));
+        if let Some(tracer) = self.tracer() {
+            tracer::tell(tracer, run::subject, kind);
+        }
     }
 
     /// Traces that this thread sends a message of this type, and that the actor has received it,
@@ -151,9 +155,9 @@ impl<M> At<'_, M> {
     pub(super) fn passed_by(self, type_name: &'static str) {
         if self.mailbox.is_traced() && self.are_messages_wanted() {
             let message = &*short(type_name);
-            self.tell_sent(message);
+            self.trace_sent(message);
             let from = MessageSource::Sender(sender());
-            self.tell_tracer(EventKind::Received { message, from });
+            self.trace_kind(EventKind::Received { message, from });
         }
     }
 
@@ -167,7 +171,7 @@ impl<M> At<'_, M> {
                     SOURCE => MessageSource::Source,
                     sender => MessageSource::Sender(sender),
                 };
-                self.tell_received(message, from);
+                self.trace_received(message, from);
             }
         }
     }
@@ -178,14 +182,14 @@ impl<M> At<'_, M> {
             self.trace(|| MessageEvent::FromSource(type_name::<M>()));
             if self.mailbox.is_traced() {
                 self.mailbox.set_last_sender(SOURCE);
-                self.tell_received(message, from);
+                self.trace_received(message, from);
             }
         }
     }
 
-    fn tell_received(self, message: &M, from: MessageSource) {
+    fn trace_received(self, message: &M, from: MessageSource) {
         self.name_for_tracer(message, |message| {
-            self.tell_tracer(EventKind::Received { message, from });
+            self.trace_kind(EventKind::Received { message, from });
         });
     }
 
@@ -195,7 +199,7 @@ impl<M> At<'_, M> {
             return;
         }
         let name = message.map_or_else(|| short(type_name::<M>()), |it| self.message_name(it));
-        self.tell_tracer(EventKind::Timer {
+        self.trace_kind(EventKind::Timer {
             message: &name,
             after,
             repeats: message.is_none(),
@@ -218,7 +222,7 @@ impl<M> At<'_, M> {
     /// Traces that the actor will not handle this message.
     pub(super) fn dropped_one(self, message: &M, from: Option<u64>) {
         self.name_for_tracer(message, |message| {
-            self.tell_tracer(EventKind::Dropped { message, from });
+            self.trace_kind(EventKind::Dropped { message, from });
         });
     }
 }
@@ -227,7 +231,7 @@ impl<M> Address<M> {
     /// Sets the state that a trace shows behind the name of this actor, unless a map is in front of
     /// it.
     pub(crate) fn trace_state(&self, name: &'static str) {
-        if let Lead::Actor(core) = self.lead() {
+        if let RecipientRef::Actor(core) = self.recipient() {
             core.mailbox.set_state_name(name);
         }
     }
@@ -254,7 +258,7 @@ impl<M> Context<M> {
     /// });
     /// ```
     pub fn trace_state(&self, name: &'static str) {
-        self.held().mailbox.set_state_name(name);
+        self.core().mailbox.set_state_name(name);
     }
 
     /// Traces that this actor drops the message that it has received last, because it has no use for
@@ -284,7 +288,7 @@ impl<M> Context<M> {
     /// });
     /// ```
     pub fn trace_dropped(&self, message: &M) {
-        let core = self.held().at();
+        let core = self.core().at();
         if core.mailbox.is_traced() {
             let from = core.mailbox.last_sender();
             core.dropped_one(message, (from != SOURCE).then_some(from));

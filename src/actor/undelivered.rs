@@ -3,7 +3,7 @@
 //! They are counted, then dropped or kept for the actor's `on_undelivered`. A reply in a message
 //! that is dropped tells its asker how the actor ended.
 
-use super::core::{At, Core};
+use super::core::{Core, CoreRef};
 use crate::contain::Panic;
 use crate::error::{AskCause, AskDetail, End, FaultyPart};
 use crate::mailbox::{Batch, Termination};
@@ -17,10 +17,10 @@ impl<M> Core<M> {
         AskDetail::new(Some(self.info()), end.cause(text))
     }
 
-    /// Settles the replies that were lost by a panic, which was caught in the actor's turn.
+    /// Completes the replies that were lost by a panic, which was caught in the actor's turn.
     #[cold]
-    pub(super) fn settle_caught(&self, panic: &Panic) {
-        loss::settle_caught_for(|| self.caught_detail(panic));
+    pub(super) fn complete_caught(&self, panic: &Panic) {
+        loss::complete_caught_for(|| self.caught_detail(panic));
     }
 
     /// Returns the detail for an ask whose reply was lost by a panic, which was caught.
@@ -49,7 +49,7 @@ impl From<Termination> for End {
     }
 }
 
-impl<M> At<'_, M> {
+impl<M> CoreRef<'_, M> {
     /// Loses messages because of this end of the actor, or because it ends this way soon.
     #[inline]
     pub(super) fn lose(self, end: End, messages: Batch<M>) {

@@ -260,18 +260,18 @@ async fn drive<A: Actor>(mut actor: A, mut cx: Context<A::Message>) -> A {
 
 /// Asks a value whether it goes on after a panic of `handle`. If not, the panic goes on.
 ///
-/// The askers that the panic leaves without an answer are told if the value goes on. Otherwise they
-/// are told later, when the mailbox is closed or the next incarnation is due.
+/// The askers that the panic leaves without an answer are notified if the value goes on. Otherwise they
+/// are notified later, when the mailbox is closed or the next incarnation is due.
 #[cold]
 #[inline(never)]
 fn go_on_after<A: Actor>(fault: Fault, actor: &mut A, cx: &mut Context<A::Message>) {
     let Fault::Panicked(panic) = &fault else {
         return;
     };
-    let detail = cx.held().caught_detail(panic);
+    let detail = cx.core().caught_detail(panic);
     let goes_on = loss::during(|| detail.clone(), || actor.panicked(&fault, cx));
     match fault {
         Fault::Panicked(panic) if !goes_on => resume_unwind(panic.into_payload()),
-        _ => loss::settle_caught_for(|| detail),
+        _ => loss::complete_caught_for(|| detail),
     }
 }

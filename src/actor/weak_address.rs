@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 
 use super::address::{Address, identified};
 use super::ask::Ask;
-use super::lead::{Lead, Way};
+use super::recipient::{Recipient, RecipientRef};
 use super::reply::Reply;
 use super::sending::SendFuture;
 use crate::error::TellError;
@@ -42,19 +42,19 @@ use crate::waiters::Ticket;
 ///     assert!(weak.upgrade().is_none());
 /// });
 /// ```
-pub struct WeakAddress<M>(Way<M>);
+pub struct WeakAddress<M>(Recipient<M>);
 
 // As for `Address`.
 impl<M> UnwindSafe for WeakAddress<M> {}
 impl<M> RefUnwindSafe for WeakAddress<M> {}
 
 impl<M> WeakAddress<M> {
-    pub(super) fn new(way: Way<M>) -> Self {
-        WeakAddress(way)
+    pub(super) fn new(recipient: Recipient<M>) -> Self {
+        WeakAddress(recipient)
     }
 
-    fn lead(&self) -> Lead<'_, M> {
-        self.0.lead()
+    fn recipient(&self) -> RecipientRef<'_, M> {
+        self.0.recipient()
     }
 
     /// Puts the message in the mailbox without waiting, as [`Address::tell`] does.
@@ -65,7 +65,7 @@ impl<M> WeakAddress<M> {
     /// # Panics
     /// As [`Address::tell`].
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        self.lead().tell(message)
+        self.recipient().tell(message)
     }
 
     /// Puts the message in the mailbox, and waits for room if it is bounded, as [`Address::send`]
@@ -82,7 +82,7 @@ impl<M> WeakAddress<M> {
     /// # Cancel safety
     /// As [`Address::send`].
     pub fn send(&self, message: M) -> SendFuture<'_, M> {
-        SendFuture::new(self.lead(), message)
+        SendFuture::new(self.recipient(), message)
     }
 
     /// Sends a question and waits for the answer, as [`Address::ask`] does.
@@ -101,7 +101,7 @@ impl<M> WeakAddress<M> {
     where
         F: FnOnce(Reply<T>) -> M,
     {
-        Ask::new(self.lead(), question)
+        Ask::new(self.recipient(), question)
     }
 
     /// Waits until the actor has ended, as [`Address::closed`] does, but does not keep it open.
@@ -112,73 +112,73 @@ impl<M> WeakAddress<M> {
     /// # Cancel safety
     /// Cancel safe: dropping the future loses nothing.
     pub async fn closed(&self) {
-        self.lead().closed().await;
+        self.recipient().closed().await;
     }
 
     /// Returns a strong address, or `None` if the mailbox is closed.
     pub fn upgrade(&self) -> Option<Address<M>> {
-        self.lead().view().observe();
+        self.recipient().view().observe();
         self.upgrade_now()
     }
 
     /// Does so, in a simulation without the pending effects of the actor and of this thread.
     #[inline]
     pub(crate) fn upgrade_now(&self) -> Option<Address<M>> {
-        Address::revived(self.lead())
+        Address::revived(self.recipient())
     }
 
     /// Returns whether the actor has ended, in a simulation without pending effects.
     pub(crate) fn has_ended_now(&self) -> bool {
-        self.lead().view().end().is_some()
+        self.recipient().view().end().is_some()
     }
 
     /// Wakes `waker` when the actor ends, until `ticket` is given up with
     /// [`forget_end`](WeakAddress::forget_end). Does nothing if the actor has ended.
     pub(crate) fn wake_at_end(&self, ticket: &mut Ticket, waker: &Waker) {
         let mut cx = Context::from_waker(waker);
-        let ended = self.lead().view().ended();
+        let ended = self.recipient().view().ended();
         let _ = ended.poll(ticket, &mut cx, || self.has_ended_now());
     }
 
     /// Gives up the ticket, so that its waker is not woken.
     pub(crate) fn forget_end(&self, ticket: &mut Ticket) {
         // A thread of the parent process may have held the lock at a fork.
-        if ticket.is_used() && self.lead().is_here() {
-            self.lead().view().ended().leave(ticket);
+        if ticket.is_used() && self.recipient().is_here() {
+            self.recipient().view().ended().leave(ticket);
         }
     }
 
     /// Returns the actor's identity, as errors and traces have it.
     pub(crate) fn info(&self) -> TaskInfo {
-        self.lead().view().info()
+        self.recipient().view().info()
     }
 
     /// Returns the actor's id, as [`Address::id`] does.
     pub fn id(&self) -> u64 {
-        self.lead().view().id()
+        self.recipient().view().id()
     }
 
     /// Returns the actor's name, as [`Address::name`] does.
     pub fn name(&self) -> Option<&str> {
-        self.lead().view().name()
+        self.recipient().view().name()
     }
 
     /// Returns whether the mailbox is closed, as [`Address::is_closed`] does.
     pub fn is_closed(&self) -> bool {
-        self.lead().view().is_closed()
+        self.recipient().view().is_closed()
     }
 }
 
 impl<M> Clone for WeakAddress<M> {
     fn clone(&self) -> Self {
-        WeakAddress(Way::from(self.lead()))
+        WeakAddress(Recipient::from(self.recipient()))
     }
 }
 
 impl<M> Address<M> {
     /// Returns an address that does not keep the actor open.
     pub fn downgrade(&self) -> WeakAddress<M> {
-        WeakAddress::new(Way::from(self.lead()))
+        WeakAddress::new(Recipient::from(self.recipient()))
     }
 }
 

@@ -90,10 +90,9 @@ pub struct UnhandledFault<'a> {
     pub is_on_undelivered: bool,
 }
 
-/// The part of an actor that panicked.
+/// The part of an actor that panicked, other than its future.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultyPart {
-    Future,
     Source,
     OnUndelivered,
 }

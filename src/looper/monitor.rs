@@ -17,7 +17,7 @@ use crate::instant::Instant;
 use crate::runtime::{Inner, WaitSource, context};
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard};
-use crate::task::Executor;
+use crate::task::TaskHooks;
 use crate::waiters::Waiters;
 
 pub(super) struct Monitor {

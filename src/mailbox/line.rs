@@ -142,7 +142,7 @@ impl<M> Line<M> {
     }
 
     /// Returns the message of the first sender, for the caller to take, and the actor that sends.
-    /// [`Line::settle_first`] must follow.
+    /// [`Line::complete_first`] must follow.
     pub(crate) fn first_message(&mut self) -> Option<(&mut Option<M>, u64)> {
         // SAFETY: (LINE-1) under the lock; (LINE-2) an entry in the list is alive.
         let first = self.first.map(|sender| unsafe { &mut *sender.as_ptr() });
@@ -150,7 +150,7 @@ impl<M> Line<M> {
     }
 
     /// Removes the first sender from the line, sets its final state and returns its waker.
-    pub(crate) fn settle_first(&mut self, state: SenderState) -> Option<KeptWaker> {
+    pub(crate) fn complete_first(&mut self, state: SenderState) -> Option<KeptWaker> {
         let first = self.first?;
         self.unlink(first);
         // SAFETY: (LINE-1) under the lock; the owner frees the entry only after a critical section

@@ -266,7 +266,7 @@ impl<M> Mailbox<M> {
                     }
                 }
                 bound.len += 1;
-                let waker = bound.line.settle_first(SenderState::Accepted);
+                let waker = bound.line.complete_first(SenderState::Accepted);
                 if bound.line.is_empty() {
                     flags.clear(Flags::WAITED_FOR);
                 }
@@ -300,7 +300,7 @@ impl<M> Mailbox<M> {
             if mutant("close_forgets_the_line") {
                 return None;
             }
-            bound.line.settle_first(SenderState::Refused)
+            bound.line.complete_first(SenderState::Refused)
         }) {
             wake_foreign(waker);
         }

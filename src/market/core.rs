@@ -22,7 +22,7 @@ use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::runtime::{Inner, bring_thread, context, print_fault};
 use crate::sync::{Mutex, MutexGuard, Process, mutant};
-use crate::task::Executor;
+use crate::task::TaskHooks;
 use crate::waker::KeptWaker;
 
 pub(super) struct MarketCore<K> {

@@ -3,7 +3,6 @@
 //! A thread that pushes the first runnable into an empty inbox notifies the pinned thread, unless
 //! it is that thread itself.
 
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -12,24 +11,16 @@ use std::time::Duration;
 use super::local::PinnedLocal;
 use super::thread::{Call, PinnedThread, ThreadKind};
 use crate::contain::contain;
-use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::park::Parker;
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::{HostContext, HostThread, Inner};
 use crate::sync::atomic::Ordering;
-use crate::sync::{Process, mutant};
-use crate::task::{
-    ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
-};
+use crate::sync::mutant;
+use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable, TaskHooks};
 use crate::timers::{TimerClock, Timers};
-use crate::tracer::Tracer;
 
 impl Executor for Arc<PinnedThread> {
-    fn process(&self) -> Process {
-        self.runtime().process()
-    }
-
     fn schedule(&self, runnable: Runnable, again: bool) {
         let runtime = self.runtime();
         if !runtime.is_here() {
@@ -62,34 +53,29 @@ impl Executor for Arc<PinnedThread> {
         }
     }
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        self.runtime().hooks()
+    }
+
+    fn marks(&self) -> u8 {
+        self.runtime().marks()
+    }
+
+    /// Returns whether the ends are observed by more than the policy, which has no part in pinned threads.
+    fn is_observed(&self) -> bool {
+        self.runtime().is_watching()
+    }
+
     fn track(&self, waker: &Waker) -> Option<LiveIndex> {
-        self.process().end_copy();
+        self.runtime().process().end_copy();
         // Acquire pairs with the Release in `end`.
         self.live
             .track(waker, Some(0), || self.over.load(Ordering::Acquire))
     }
 
     fn untrack(&self, live_index: LiveIndex) {
-        self.process().end_copy();
+        self.runtime().process().end_copy();
         self.live.untrack(live_index);
-    }
-
-    fn spawned(&self, task: impl FnOnce() -> TaskInfo, place: &'static Location<'static>) {
-        self.runtime().note_place(task, place);
-    }
-
-    fn report(&self, unhandled: &UnhandledFault<'_>) {
-        self.runtime().report(unhandled);
-    }
-
-    fn task_completed(&self) {
-        if self.runtime().is_watching() {
-            Inner::task_completed(self.runtime());
-        }
-    }
-
-    fn looked_at(&self, task: TaskKey, has_ended: bool) {
-        self.runtime().looked_at(task, has_ended);
     }
 }
 
@@ -103,7 +89,7 @@ impl ActorExecutor for Arc<PinnedThread> {
     }
 
     fn leave(&self, cell: NonNull<Header>) {
-        self.process().end_copy();
+        self.runtime().process().end_copy();
         self.live.leave(cell);
         self.runtime().host_progressed();
         self.let_go();
@@ -113,44 +99,8 @@ impl ActorExecutor for Arc<PinnedThread> {
         self.is_closing_down()
     }
 
-    fn cancelled(&self) {
-        self.runtime().cancelled();
-    }
-
-    fn undelivered(&self, messages: usize) {
-        self.runtime().undelivered(messages);
-    }
-
     fn batch(&self) -> u32 {
         self.runtime().batch()
-    }
-
-    fn is_batch_chosen(&self) -> bool {
-        self.runtime().is_batch_chosen()
-    }
-
-    fn is_observed(&self) -> bool {
-        self.runtime().is_watching()
-    }
-
-    fn marks(&self) -> u8 {
-        self.runtime().marks()
-    }
-
-    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
-        self.runtime().trace(cell, event);
-    }
-
-    fn tracer(&self) -> Option<&dyn Tracer> {
-        Inner::tracer(self.runtime())
-    }
-
-    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
-        Inner::restarted(self.runtime(), actor, incarnation, fault);
-    }
-
-    fn completed(&self, task: &TaskInfo) {
-        Inner::completed(self.runtime(), task);
     }
 }
 

@@ -96,7 +96,7 @@ impl Runtime {
         future: F,
     ) -> F::Output {
         self.inner.check_process();
-        loss::settle_caught();
+        loss::complete_caught();
         // No closure, so that the panic has the caller's location.
         let clock = match make_way() {
             Ok(clock) => clock,

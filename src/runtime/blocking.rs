@@ -19,7 +19,7 @@ use crate::contain::contain;
 use crate::error::UnhandledFault;
 use crate::scheduler::{WorkerEnd, WorkerLocal};
 use crate::sync::{PerProcess, Process, mutant};
-use crate::task::{Executor, Runnable, Task, is_large, spawn};
+use crate::task::{Executor, Runnable, Task, TaskHooks, is_large, spawn};
 
 /// Runs `job` on a thread that may block, and returns a task for its value.
 ///
@@ -303,10 +303,6 @@ impl BlockingExecutor {
 }
 
 impl Executor for BlockingExecutor {
-    fn process(&self) -> Process {
-        self.process
-    }
-
     fn schedule(&self, runnable: Runnable, _again: bool) {
         let runtime = self.runtime.as_ref();
         let taken = match runtime {
@@ -322,12 +318,22 @@ impl Executor for BlockingExecutor {
         self.settle(pool.push(runnable, || self.start(None)));
     }
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        self
+    }
+
+    // A job is a single poll, so it never goes pending.
+}
+
+impl TaskHooks for BlockingExecutor {
+    fn process(&self) -> Process {
+        self.process
+    }
+
     fn report(&self, unhandled: &UnhandledFault<'_>) {
         match &self.runtime {
             Some(runtime) => runtime.report(unhandled),
             None => print_fault(unhandled),
         }
     }
-
-    // A job is a single poll, so it never goes pending.
 }

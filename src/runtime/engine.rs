@@ -199,7 +199,7 @@ pub(crate) enum Deferred {
     /// A message to this actor, which already has a place in the mailbox.
     Message(TaskInfo, MessageInfo, Delivery),
     /// The close of an actor's mailbox.
-    Close(u64, Delivery),
+    Stop(u64, Delivery),
     /// Anything else that other tasks can see.
     Act(Delivery),
     /// The wake-up for a reply. The reply is in its slot and has the number that

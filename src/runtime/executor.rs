@@ -19,16 +19,13 @@ use crate::scheduler::{
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Process, mutant};
 use crate::task::{
-    self, ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
+    self, ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskHooks, TaskInfo,
+    TaskKey,
 };
 use crate::timers::{TimerClock, Timers};
 use crate::tracer::Tracer;
 
 impl Executor for Arc<Inner> {
-    fn process(&self) -> Process {
-        Inner::process(self)
-    }
-
     fn schedule(&self, runnable: Runnable, again: bool) {
         let entry = runnable.into_raw();
         let local = context::with(|context| {
@@ -47,6 +44,18 @@ impl Executor for Arc<Inner> {
         }
     }
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        &**self
+    }
+
+    fn marks(&self) -> u8 {
+        self.marks
+    }
+
+    fn is_observed(&self) -> bool {
+        self.has_runs_observed()
+    }
+
     fn track(&self, waker: &Waker) -> Option<LiveIndex> {
         self.process().end_copy();
         self.live.track(waker, self.worker(), || self.is_over())
@@ -57,34 +66,9 @@ impl Executor for Arc<Inner> {
         self.live.untrack(live_index);
     }
 
-    fn spawned(&self, task: impl FnOnce() -> TaskInfo, place: &'static Location<'static>) {
-        self.note_place(task, place);
-    }
-
-    fn report(&self, unhandled: &UnhandledFault<'_>) {
-        if !self.engine().judges(unhandled) {
-            contain(|| (self.options.on_fault)(unhandled));
-        }
-    }
-
-    fn task_completed(&self) {
-        if self.has_runs_observed() {
-            Inner::task_completed(self);
-        }
-    }
-
     fn task_dropped(&self) {
         if TaskKey::dropped().is_some() {
             self.policy_dropped();
-        }
-    }
-
-    fn looked_at(&self, task: TaskKey, has_ended: bool) {
-        let task = TaskInfo::of_task(task.number());
-        if has_ended {
-            self.engine().settle(self, DueEffects::ByTask(&task));
-        } else {
-            self.engine().awaits_end(&task);
         }
     }
 }
@@ -104,6 +88,48 @@ impl ActorExecutor for Arc<Inner> {
         self.shutdown.has_begun()
     }
 
+    fn batch(&self) -> u32 {
+        self.options.batch
+    }
+
+    fn discarded(&self) {
+        self.policy_dropped();
+    }
+}
+
+impl TaskHooks for Inner {
+    fn process(&self) -> Process {
+        Inner::process(self)
+    }
+
+    fn is_batch_chosen(&self) -> bool {
+        self.options.is_batch_chosen
+    }
+
+    fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>) {
+        if let Some(places) = &self.places {
+            places.enter(task, location);
+        }
+    }
+
+    fn completed(&self, task: &TaskInfo) {
+        Inner::completed(self, task);
+    }
+
+    fn task_completed(&self) {
+        Inner::task_completed(self);
+    }
+
+    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
+        Inner::restarted(self, actor, incarnation, fault);
+    }
+
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
+        if !self.engine().judges(unhandled) {
+            contain(|| (self.options.on_fault)(unhandled));
+        }
+    }
+
     fn cancelled(&self) {
         self.shutdown.cancelled();
     }
@@ -112,40 +138,21 @@ impl ActorExecutor for Arc<Inner> {
         self.shutdown.undelivered(messages);
     }
 
-    fn batch(&self) -> u32 {
-        self.options.batch
-    }
-
-    fn is_batch_chosen(&self) -> bool {
-        self.options.is_batch_chosen
-    }
-
-    fn is_observed(&self) -> bool {
-        self.has_runs_observed()
-    }
-
-    fn marks(&self) -> u8 {
-        self.marks
+    fn tracer(&self) -> Option<&dyn Tracer> {
+        Inner::tracer(self)
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         self.engine().trace(cell, event);
     }
 
-    fn tracer(&self) -> Option<&dyn Tracer> {
-        Inner::tracer(self)
-    }
-
-    fn discarded(&self) {
-        self.policy_dropped();
-    }
-
-    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
-        Inner::restarted(self, actor, incarnation, fault);
-    }
-
-    fn completed(&self, task: &TaskInfo) {
-        Inner::completed(self, task);
+    fn looked_at(&self, task: TaskKey, has_ended: bool) {
+        let task = TaskInfo::of_task(task.number());
+        if has_ended {
+            self.engine().settle(self, DueEffects::ByTask(&task));
+        } else {
+            self.engine().awaits_end(&task);
+        }
     }
 }
 

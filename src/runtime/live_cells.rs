@@ -26,7 +26,7 @@ use table::CellTable;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
-use crate::task::{Header, LiveIndex, Look, TaskInfo, TaskKey};
+use crate::task::{Ending, Header, LiveIndex, Look, TaskInfo, TaskKey};
 use crate::waker::KeptWaker;
 
 pub(crate) struct LiveCells {
@@ -128,7 +128,7 @@ impl LiveCells {
     pub(crate) fn stop_cells(&self) {
         self.for_each_cell(|cell| {
             // SAFETY: `for_each_cell` holds a reference meanwhile.
-            unsafe { (cell.as_ref().vtable.stop)(cell) }
+            unsafe { (cell.as_ref().vtable.end)(cell, Ending::Stop) }
         });
     }
 
@@ -139,7 +139,7 @@ impl LiveCells {
             if !spare.contains(&TaskKey::of_cell(cell)) {
                 cancelled += 1;
                 // SAFETY: `for_each_cell` holds a reference meanwhile.
-                unsafe { (cell.as_ref().vtable.cancel)(cell) }
+                unsafe { (cell.as_ref().vtable.end)(cell, Ending::Cancel) }
             }
         });
         cancelled
@@ -150,7 +150,7 @@ impl LiveCells {
         self.for_each_cell(|cell| {
             if !spare.contains(&TaskKey::of_cell(cell)) {
                 // SAFETY: `for_each_cell` holds a reference meanwhile.
-                unsafe { (cell.as_ref().vtable.refuse)(cell) }
+                unsafe { (cell.as_ref().vtable.end)(cell, Ending::Refuse) }
             }
         });
     }

@@ -5,7 +5,6 @@
 
 use super::context::{self, Role};
 use super::inner::Inner;
-use super::places::SpawnPlace;
 use crate::contain::contain;
 use crate::error::Fault;
 use crate::instant::Instant;
@@ -61,14 +60,6 @@ impl Inner {
         }
         if let Some(local) = local {
             local.hook(|worker| worker.after_resume(&task));
-        }
-    }
-
-    /// Notes where a new task or actor was spawned.
-    #[inline]
-    pub(crate) fn note_place(&self, task: impl FnOnce() -> TaskInfo, place: SpawnPlace) {
-        if let Some(places) = &self.places {
-            places.enter(&task(), place);
         }
     }
 

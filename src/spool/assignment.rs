@@ -42,7 +42,7 @@ pub(super) fn recover<Q: Send + 'static, R: Send + 'static>((question, reply): (
 }
 
 impl<Q: Send + 'static, R: Send + 'static> Relay<R> for Assignment<Q, R> {
-    fn settle(self: Arc<Self>, outcome: Result<R, AskError>) {
+    fn complete(self: Arc<Self>, outcome: Result<R, AskError>) {
         self.desk.complete(&self, outcome);
     }
 

@@ -230,10 +230,10 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         let manager = builder.try_spawn();
         let manager = manager.map_err(|error| SpoolError::spawn(error.problem()))?;
         manager.trace_state("SPOOLING");
-        let (front, of_closed) = (pool.clone(), pool.clone());
-        let address = manager.fronted(
+        let (of_proxy, of_closed) = (pool.clone(), pool.clone());
+        let address = manager.proxy(
             is_traced.then_some(type_name::<Q>()),
-            move |(question, client)| front.submit(question, client),
+            move |(question, client)| of_proxy.submit(question, client),
             move || AskError::Refused(Refusal::from(of_closed.stopped())),
         );
         Ok(Spool { address, pool })

@@ -181,7 +181,7 @@ impl<Q: Send + 'static, R: Send + 'static> Desk<Q, R> for Pool<Q, R> {
         let (client, outbox) =
             self.change_only(|it, outbox| it.complete(assignment, &outcome, now, outbox));
         match client {
-            Some(client) => client.settle(outcome),
+            Some(client) => client.complete(outcome),
             None => contain(|| drop(outcome)),
         }
         self.follow(outbox);

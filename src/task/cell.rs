@@ -1,7 +1,7 @@
 //! The cell of a plain task: one allocation with its state, its executor, and its future or
 //! outcome.
 //!
-//! Wakers and the handle see only the front, [`TaskHeader`], and do not know the type of the
+//! Wakers and the handle see only the header, [`TaskHeader`], and do not know the type of the
 //! future. They reach the rest through the header's table. The state counts the references to the
 //! cell.
 //!
@@ -92,10 +92,11 @@ where
         }));
     }
     let header = cell.cast::<TaskHeader>();
-    if let Some(place) = spawned_at {
-        let identity = || TaskInfo::of_task(TaskKey::at(header.as_ptr().cast()).number());
-        // SAFETY: (TASK-2) the task has not begun.
-        unsafe { cell.as_ref() }.executor.spawned(identity, place);
+    // SAFETY: (TASK-2) the task has not begun.
+    let executor = unsafe { &cell.as_ref().executor };
+    if let Some(location) = spawned_at.filter(|_| executor.marks() != 0) {
+        let task = TaskInfo::of_task(TaskKey::at(header.as_ptr().cast()).number());
+        executor.hooks().spawned(&task, location);
     }
     // SAFETY: (TASK-2) the handle's reference; (TASK-STATE-1) a new word counts one wake-up.
     unsafe { (header.as_ref().vtable.schedule)(header) };
@@ -116,11 +117,11 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         // SAFETY: (TASK-2) the last reference; `new` allocated the cell with `room`.
         free: |header| unsafe { blocks::discard(header.cast::<Self>()) },
         // SAFETY: (TASK-1, TASK-2) the caller's reference.
-        process: |header| unsafe { header.cast::<Self>().as_ref() }.executor.process(),
-        // SAFETY: (TASK-1, TASK-2) the caller's reference.
-        looked_at: |header, has_ended| unsafe {
-            let executor = &header.cast::<Self>().as_ref().executor;
-            executor.looked_at(TaskKey::at(header.as_ptr().cast()), has_ended);
+        hooks: |header| {
+            unsafe { header.cast::<Self>().as_ref() }
+                .executor
+                .hooks()
+                .into()
         },
     };
 
@@ -232,7 +233,9 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     /// # Safety
     /// As [`end`](Self::end).
     unsafe fn drop_future(&self, run_part: &mut RunPart<Fut>) {
-        self.executor.task_completed();
+        if self.executor.is_observed() {
+            self.executor.hooks().task_completed();
+        }
         // SAFETY: (TASK-3) the content is the future.
         contain_mut(&mut || unsafe { ManuallyDrop::drop(&mut run_part.content.future) });
     }

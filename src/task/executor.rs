@@ -29,15 +29,22 @@ use crate::tracer::Tracer;
 /// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1
 /// for bitwise copies.
 pub trait Executor: Clone + Send + Sync + 'static {
-    /// Returns the process that has the executor's threads: by default the current one, for an
-    /// executor without threads.
-    fn process(&self) -> Process {
-        Process::current()
-    }
-
     /// Accepts a runnable to be run. `again`: the task was woken during its own turn and goes to
     /// the back of the queue.
     fn schedule(&self, runnable: Runnable, again: bool);
+
+    /// Returns whoever observes the executor's tasks and decides about them.
+    fn hooks(&self) -> &(dyn TaskHooks + 'static);
+
+    /// Returns the marks of new tasks and cells: [`Label::TRACED`], [`Label::PLACED`].
+    fn marks(&self) -> u8 {
+        0
+    }
+
+    /// Returns whether the ends of tasks and cells are observed.
+    fn is_observed(&self) -> bool {
+        false
+    }
 
     /// Stores the waker of a pending plain task, to wake it when all tasks are cancelled. Returns
     /// `None` if that is in progress: the task then wakes itself, to be dropped. By default no task
@@ -52,26 +59,8 @@ pub trait Executor: Clone + Send + Sync + 'static {
         let _ = live_index;
     }
 
-    /// Reports a fault that no join or await has observed.
-    fn report(&self, unhandled: &UnhandledFault<'_>);
-
-    /// Notes where a new task or actor was spawned, before it is scheduled.
-    fn spawned(&self, task: impl FnOnce() -> TaskInfo, place: &'static Location<'static>) {
-        let _ = (task, place);
-    }
-
-    /// Observes the end of the plain task or job that this thread runs or drops. A task's future is
-    /// not dropped yet.
-    fn task_completed(&self) {}
-
     /// Observes that the future of a plain task was dropped, perhaps without having been polled.
     fn task_dropped(&self) {}
-
-    /// Tells a simulation whether this thread has observed the end of a plain task of this
-    /// executor, or waits for it.
-    fn looked_at(&self, task: TaskKey, has_ended: bool) {
-        let _ = (task, has_ended);
-    }
 }
 
 /// An executor that can run cells, too.
@@ -85,15 +74,25 @@ pub trait ActorExecutor: Executor {
     /// Returns whether the executor is shutting down, so that actors that have not begun will not.
     fn is_closing(&self) -> bool;
 
-    /// Counts a cell that did not end by itself, but because the executor shut down.
-    fn cancelled(&self);
-
-    /// Counts messages that were accepted and never handled.
-    fn undelivered(&self, messages: usize);
-
     /// Returns the maximum number of messages that an actor handles in one turn.
     fn batch(&self) -> u32 {
         BATCH
+    }
+
+    /// Observes that the runnable of a cell was dropped instead of run.
+    fn discarded(&self) {}
+}
+
+/// What observes the tasks of an executor and decides about them: the runtime to which the executor
+/// belongs, with its tracer, its observer, its policy and its simulation.
+///
+/// Everything here is rare, or happens only if the task is marked or observed. By default nothing is
+/// observed.
+pub trait TaskHooks: Send + Sync {
+    /// Returns the process that has the executor's threads: by default the current one, for an
+    /// executor without threads.
+    fn process(&self) -> Process {
+        Process::current()
     }
 
     /// Returns whether the user has set the batch, which is exact then.
@@ -101,28 +100,19 @@ pub trait ActorExecutor: Executor {
         false
     }
 
-    /// Returns whether an observer wants to receive the ends of cells.
-    fn is_observed(&self) -> bool {
-        false
+    /// Notes where a new task or actor was spawned, before it is scheduled.
+    fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>) {
+        let _ = (task, location);
     }
 
-    /// Returns the marks of new cells: [`Label::TRACED`], [`Label::PLACED`].
-    fn marks(&self) -> u8 {
-        0
+    /// Observes that a cell has ended. Its future is not dropped yet.
+    fn completed(&self, task: &TaskInfo) {
+        let _ = task;
     }
 
-    /// Traces an event of a message of this cell.
-    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
-        let _ = (cell, event);
-    }
-
-    /// Returns the tracer of the user, if there is one.
-    fn tracer(&self) -> Option<&dyn Tracer> {
-        None
-    }
-
-    /// Observes that the runnable of a cell was dropped instead of run.
-    fn discarded(&self) {}
+    /// Observes the end of the plain task or job that this thread runs or drops. A task's future is
+    /// not dropped yet.
+    fn task_completed(&self) {}
 
     /// Observes that a cell begins anew, with the incarnation of this number. `fault` is why the
     /// last one ended.
@@ -130,8 +120,30 @@ pub trait ActorExecutor: Executor {
         let _ = (actor, incarnation, fault);
     }
 
-    /// Observes that a cell has ended. Its future is not dropped yet.
-    fn completed(&self, task: &TaskInfo) {
-        let _ = task;
+    /// Reports a fault that no join or await has observed.
+    fn report(&self, unhandled: &UnhandledFault<'_>);
+
+    /// Counts a cell that did not end by itself, but because the executor shut down.
+    fn cancelled(&self) {}
+
+    /// Counts messages that were accepted and never handled.
+    fn undelivered(&self, messages: usize) {
+        let _ = messages;
+    }
+
+    /// Returns the tracer of the user, if there is one.
+    fn tracer(&self) -> Option<&dyn Tracer> {
+        None
+    }
+
+    /// Notes an event of a message of this cell in a simulation.
+    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
+        let _ = (cell, event);
+    }
+
+    /// Notes in a simulation whether this thread has observed the end of a plain task of this
+    /// executor, or waits for it.
+    fn looked_at(&self, task: TaskKey, has_ended: bool) {
+        let _ = (task, has_ended);
     }
 }

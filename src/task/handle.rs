@@ -12,6 +12,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
+use super::executor::TaskHooks;
+use super::key::TaskKey;
 use super::outcome::Outcome;
 use super::state::Found;
 use super::task_header::{TaskHeader, release, wake};
@@ -72,19 +74,23 @@ impl<T> TaskHandle<T> {
         has_ended
     }
 
-    /// Tells a simulation whether this thread has observed the end of the task, or waits for it.
+    /// Returns the hooks of the task's executor.
+    fn hooks<'a>(header: NonNull<TaskHeader>) -> &'a dyn TaskHooks {
+        // SAFETY: (TASK-2) the handle's reference.
+        unsafe { (header.as_ref().vtable.hooks)(header).as_ref() }
+    }
+
+    /// Notes in a simulation whether this thread has observed the end of the task, or waits for it.
     #[inline]
     fn look_at(header: NonNull<TaskHeader>, has_ended: bool) {
         if instant::is_simulated() {
-            // SAFETY: (TASK-2) the handle's reference.
-            unsafe { (header.as_ref().vtable.looked_at)(header, has_ended) };
+            Self::hooks(header).looked_at(TaskKey::at(header.as_ptr().cast()), has_ended);
         }
     }
 
     /// Returns the process that has the threads of the task's executor.
     fn process(header: NonNull<TaskHeader>) -> Process {
-        // SAFETY: (TASK-2) the handle's reference.
-        Process::of(|| unsafe { (header.as_ref().vtable.process)(header) })
+        Process::of(|| Self::hooks(header).process())
     }
 
     /// Waits for the end of the task. Returns the outcome once; `None` if there is none.

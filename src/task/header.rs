@@ -18,13 +18,12 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
+use super::executor::TaskHooks;
 use super::live_index::LiveIndex;
-use super::message_event::MessageEvent;
-use crate::error::{Fault, FaultyPart};
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{COUNT_MAX, Process, acquire, mutant};
-use crate::tracer::{Subject, Tracer};
+use crate::sync::{COUNT_MAX, acquire, mutant};
+use crate::tracer::Subject;
 
 /// The part of a cell that code without its types uses.
 #[repr(C)]
@@ -115,6 +114,15 @@ impl Header {
         }
     }
 
+    /// Returns the hooks of the cell's executor.
+    ///
+    /// # Safety
+    /// The caller holds a reference during `'a`, or the cell's run.
+    pub(crate) unsafe fn hooks<'a>(cell: NonNull<Header>) -> &'a dyn TaskHooks {
+        // SAFETY: (HEADER-2) the reference keeps the cell, and with it the executor.
+        unsafe { (cell.as_ref().vtable.hooks)(cell).as_ref() }
+    }
+
     /// Returns a waker of the cell that owns no reference.
     ///
     /// # Safety
@@ -168,20 +176,31 @@ unsafe fn header_of(data: *const ()) -> NonNull<Header> {
     unsafe { NonNull::new_unchecked(data.cast_mut()) }.cast()
 }
 
-/// A deferred operation of a sender on an actor.
+/// A deferred action of a sender on an actor.
 #[derive(Clone, Copy)]
-pub(crate) enum Deed {
+pub(crate) enum SenderAction {
     /// Puts the message behind the pointer, of the cell's message type, into the place reserved for
     /// it.
     Message(NonNull<()>),
-    /// Closes the mailbox.
-    Close,
+    /// Closes the mailbox, so that the actor ends by itself.
+    Stop,
     /// Drops an address.
     Leave,
 }
 
-/// A closure that carries out a [`Deed`].
+/// A closure that carries out a [`SenderAction`].
 pub(crate) type Delivery = Box<dyn FnOnce() + Send>;
+
+/// How a cell is ended from outside.
+#[derive(Clone, Copy)]
+pub(crate) enum Ending {
+    /// It is asked to end by itself.
+    Stop,
+    /// It is cancelled at its next suspension.
+    Cancel,
+    /// After `Cancel`: its messages are dropped, since it may never be suspended.
+    Refuse,
+}
 
 /// A snapshot of a cell.
 pub(crate) struct Look {
@@ -217,9 +236,6 @@ pub(crate) fn look_at(waker: &Waker) -> Option<Look> {
     }
 }
 
-/// A function of a tracer.
-pub(crate) type WithTracer<'a> = &'a mut dyn FnMut(&dyn Tracer);
-
 /// The operations on a cell.
 ///
 /// # Safety
@@ -236,43 +252,25 @@ pub(crate) struct VTable {
     pub(crate) schedule: unsafe fn(NonNull<Header>),
     /// Wakes the cell for any reason but a message. The caller holds a reference.
     pub(crate) wake: unsafe fn(NonNull<Header>),
-    /// Asks the cell to end by itself. The caller holds a reference.
-    pub(crate) stop: unsafe fn(NonNull<Header>),
-    /// Cancels the cell at its next suspension. The caller holds a reference.
-    pub(crate) cancel: unsafe fn(NonNull<Header>),
-    /// Drops the messages of the cell, after `cancel`. The caller holds a reference.
-    pub(crate) refuse: unsafe fn(NonNull<Header>),
+    /// Ends the cell so. The caller holds a reference.
+    pub(crate) end: unsafe fn(NonNull<Header>, Ending),
     /// Frees the cell. The last reference was released.
     pub(crate) free: unsafe fn(NonNull<Header>),
-    /// Moves the result to `*out`, of the cell's result type. The cell has ended; called once.
+    /// Moves the result to `out`, an `Option` of the cell's result type, or drops it if `out` is
+    /// null. The cell has ended; called once.
     pub(crate) take_result: unsafe fn(NonNull<Header>, out: *mut ()),
-    /// Drops a result that will not be requested. The cell has ended; called once.
-    pub(crate) drop_result: unsafe fn(NonNull<Header>),
     /// Returns the cell's identity. The caller holds a reference, or its one runnable.
     pub(crate) info: unsafe fn(NonNull<Header>) -> TaskInfo,
-    /// Tells the executor how many accepted messages are never handled. The caller holds a
-    /// reference.
-    pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
-    /// Reports a fault that is not the future's to the executor: of a source, or of another
-    /// function of the actor. The caller holds a reference.
-    pub(crate) report: unsafe fn(NonNull<Header>, &Fault, FaultyPart),
-    /// Notifies the executor of an incarnation with this number, and of the fault before it. The
-    /// caller holds a reference.
-    pub(crate) restarted: unsafe fn(NonNull<Header>, u64, Option<&Fault>),
-    /// Traces an event of a message, if the executor traces. The caller holds a reference.
-    pub(crate) trace: unsafe fn(NonNull<Header>, MessageEvent),
     /// Returns what events of this cell are about. The caller holds a reference.
     pub(crate) subject: unsafe fn(NonNull<Header>) -> Subject,
-    /// Calls the function with the user's tracer, if there is one. The caller holds a reference.
-    pub(crate) tracer: unsafe fn(NonNull<Header>, WithTracer<'_>),
-    /// Returns a closure that carries out the deed later. The caller holds a reference, and has
-    /// given up what the deed consumes.
-    pub(crate) delivery: unsafe fn(NonNull<Header>, Deed) -> Delivery,
+    /// Returns a closure that carries out the action later. The caller holds a reference, and has
+    /// given up what the action consumes.
+    pub(crate) delivery: unsafe fn(NonNull<Header>, SenderAction) -> Delivery,
     /// Returns a snapshot of the cell. The caller holds a reference.
     pub(crate) look: unsafe fn(NonNull<Header>) -> Look,
-    /// Returns the process that has the threads of the cell's executor. The caller holds a
-    /// reference.
-    pub(crate) process: unsafe fn(NonNull<Header>) -> Process,
+    /// Returns the hooks of the cell's executor, for as long as a reference is held. The caller holds
+    /// one.
+    pub(crate) hooks: unsafe fn(NonNull<Header>) -> NonNull<dyn TaskHooks>,
     /// Returns the reader of the cell's context, of the cell's type. The caller is that context.
     pub(crate) reader: unsafe fn(NonNull<Header>) -> NonNull<()>,
 }

@@ -81,7 +81,7 @@ impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
     /// job.
     fn end(&self, end: JobState<F, R>) {
         if let Some(watcher) = &self.watcher {
-            watcher.task_completed();
+            watcher.hooks().task_completed();
         }
         let previous = self.state.with(|state| match state {
             JobState::Unwanted => end,
@@ -169,7 +169,8 @@ impl<H: Executor, F, R> Future for Job<H, F, R> {
             self.0.take(|left| std::mem::swap(left, &mut waker))
         });
         if let (Some(_), Some(watcher)) = (&end, &self.0.watcher) {
-            watcher.looked_at(TaskKey::at(Arc::as_ptr(&self.0).cast()), true);
+            let job = TaskKey::at(Arc::as_ptr(&self.0).cast());
+            watcher.hooks().looked_at(job, true);
         }
         match end {
             None => Poll::Pending,

@@ -1,14 +1,14 @@
-//! The cause that the asker of a lost reply is told.
+//! The cause that the asker of a lost reply receives.
 //!
 //! A reply is lost when it is dropped without an answer. The code that drops messages, or the
 //! state of an actor that does not complete, names the cause by [`during`]. While the turn of an
 //! actor unwinds, the cause is not known yet: the replies are kept until the panic was caught.
 //!
-//! Code inside of the turn may catch it, which nothing tells. So kept replies are also settled when
+//! Code inside of the turn may catch it unnoticed. So kept replies are also completed when
 //! the thread loses a reply or blocks while it does not unwind.
 //!
 //! # Invariants
-//! - LOSS-1: a slot that is not settled has no answer in it. So it may outlive the lifetimes in the
+//! - LOSS-1: a slot that is not completed has no answer in it. So it may outlive the lifetimes in the
 //!   type of its answer.
 //! - LOSS-2: the innermost [`Cause`] of a thread is on its stack.
 #![expect(
@@ -24,10 +24,10 @@ use crate::error::{AskDetail, Refusal};
 
 /// The slot of a lost reply.
 pub(crate) trait Lost {
-    fn settle(self: Box<Self>, loss: Loss);
+    fn complete(self: Box<Self>, loss: Loss);
 }
 
-/// What the asker of a lost reply is told.
+/// What the asker of a lost reply receives.
 pub(crate) enum Loss {
     /// There is no reply, for this cause.
     Cause(AskDetail),
@@ -90,13 +90,13 @@ fn named_by<R>(loss: &dyn Fn() -> Loss, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Settles the slot of a lost reply, or keeps it until the panic that unwinds was caught.
-pub(crate) fn settle(lost: Box<dyn Lost + '_>) {
+/// Completes the slot of a lost reply, or keeps it until the panic that unwinds was caught.
+pub(crate) fn complete(lost: Box<dyn Lost + '_>) {
     if let Some(loss) = named() {
-        return lost.settle(loss);
+        return lost.complete(loss);
     }
     if !std::thread::panicking() {
-        settle_caught();
+        complete_caught();
     } else if let Some(turn) = run::note_loss() {
         // SAFETY: (LOSS-1) nothing with a shorter lifetime is reached through the slot.
         let reply = unsafe { std::mem::transmute::<Box<dyn Lost + '_>, Box<dyn Lost>>(lost) };
@@ -104,11 +104,11 @@ pub(crate) fn settle(lost: Box<dyn Lost + '_>) {
         let _ = KEPT.try_with(|all| all.borrow_mut().extend(kept.take()));
         // It is left if the thread ends, without the list.
         if let Some(Kept { reply, .. }) = kept {
-            reply.settle(Loss::Cause(AskDetail::default()));
+            reply.complete(Loss::Cause(AskDetail::default()));
         }
         return;
     }
-    lost.settle(Loss::Cause(AskDetail::default()));
+    lost.complete(Loss::Cause(AskDetail::default()));
 }
 
 /// Returns the cause that was named for replies that the innermost turn loses now.
@@ -119,54 +119,54 @@ fn named() -> Option<Loss> {
     (cause.turn == run::innermost_turn()).then(|| (cause.loss)())
 }
 
-/// Settles the replies that this thread keeps, unless it unwinds: code inside of a turn has caught
+/// Completes the replies that this thread keeps, unless it unwinds: code inside of a turn has caught
 /// their panics.
 #[inline]
-pub(crate) fn settle_caught() {
+pub(crate) fn complete_caught() {
     let keeps = KEPT.try_with(|all| !all.borrow().is_empty());
     if keeps.unwrap_or(false) && !std::thread::panicking() {
-        settle_caught_now();
+        complete_caught_now();
     }
 }
 
 #[cold]
-fn settle_caught_now() {
+fn complete_caught_now() {
     // The code that has caught the panic of this turn may have named it, and now blocks.
     if let (Some(turn), Some(Loss::Cause(detail))) = (run::innermost_turn(), named()) {
-        settle_all(|kept| kept.turn == turn, detail);
+        complete_all(|kept| kept.turn == turn, detail);
     }
-    settle_all(|_| true, AskDetail::default());
+    complete_all(|_| true, AskDetail::default());
 }
 
-/// Settles the replies that were kept while `turn` unwound. `detail` is `None` if the panic was
+/// Completes the replies that were kept while `turn` unwound. `detail` is `None` if the panic was
 /// caught inside of the turn.
 #[cold]
 #[inline(never)]
-pub(crate) fn settle_kept(turn: NonNull<()>, detail: Option<AskDetail>) {
-    settle_all(|kept| kept.turn == turn, detail.unwrap_or_default());
+pub(crate) fn complete_kept(turn: NonNull<()>, detail: Option<AskDetail>) {
+    complete_all(|kept| kept.turn == turn, detail.unwrap_or_default());
 }
 
-/// Settles the replies that were kept while the innermost turn unwound. The caller has caught the
+/// Completes the replies that were kept while the innermost turn unwound. The caller has caught the
 /// panic inside of the turn, and knows its cause.
 #[cold]
 #[inline(never)]
-pub(crate) fn settle_caught_for(detail: impl FnOnce() -> AskDetail) {
+pub(crate) fn complete_caught_for(detail: impl FnOnce() -> AskDetail) {
     let turn = run::innermost_turn();
     let keeps = KEPT.try_with(|all| all.borrow().iter().any(|kept| Some(kept.turn) == turn));
     if keeps.unwrap_or(false) {
-        settle_all(|kept| Some(kept.turn) == turn, detail());
+        complete_all(|kept| Some(kept.turn) == turn, detail());
     }
 }
 
-/// Settles all kept replies that `chosen` chooses.
+/// Completes all kept replies that `chosen` chooses.
 #[cold]
 #[inline(never)]
-fn settle_all(chosen: impl Fn(&Kept) -> bool, detail: AskDetail) {
+fn complete_all(chosen: impl Fn(&Kept) -> bool, detail: AskDetail) {
     let kept = KEPT.try_with(|all| {
         let mut all = all.borrow_mut();
         all.extract_if(.., |kept| chosen(kept)).collect::<Vec<_>>()
     });
     for Kept { reply, .. } in kept.into_iter().flatten() {
-        reply.settle(Loss::Cause(detail.clone()));
+        reply.complete(Loss::Cause(detail.clone()));
     }
 }

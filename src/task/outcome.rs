@@ -18,11 +18,11 @@ impl Unheard {
         let executor = executor.clone();
         Box::new(Unheard {
             panic: Some(panic),
-            report: Box::new(move |unhandled| executor.report(unhandled)),
+            report: Box::new(move |unhandled| executor.hooks().report(unhandled)),
         })
     }
 
-    pub(super) fn hear(mut self) -> Panic {
+    pub(super) fn take_panic(mut self) -> Panic {
         self.panic.take().expect("a panic is taken once")
     }
 }

@@ -157,7 +157,7 @@ impl<T> fmt::Debug for FallibleTask<T> {
 }
 
 fn open<T>(outcome: Outcome<T>) -> T {
-    outcome.unwrap_or_else(|unheard| resume_unwind(unheard.hear().into_payload()))
+    outcome.unwrap_or_else(|unobserved| resume_unwind(unobserved.take_panic().into_payload()))
 }
 
 /// Spawns a future of the user on `executor`.

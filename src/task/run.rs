@@ -340,12 +340,7 @@ pub(crate) fn subject() -> Subject {
 
 /// Calls `f` with the tracer of the actor that this thread runs. Returns whether there is one.
 pub(crate) fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) -> bool {
-    let mut called = false;
-    let mut call = |tracer: &dyn Tracer| {
-        called = true;
-        f(tracer);
-    };
     // SAFETY: (RUN-1) this is its turn.
-    with_cell(|cell, header| unsafe { (header.vtable.tracer)(cell, &mut call) });
-    called
+    let tracer = with_cell(|cell, _| unsafe { Header::hooks(cell) }.tracer()).flatten();
+    tracer.inspect(|tracer| f(*tracer)).is_some()
 }

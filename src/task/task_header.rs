@@ -1,4 +1,4 @@
-//! The front of a plain task's cell, as wakers, the handle and a runnable see it.
+//! The header of a plain task's cell, as wakers, the handle and a runnable see it.
 //!
 //! It does not know the type of the future and reaches the rest of the cell through its table. The
 //! invariants are those of [`cell`](super::cell).
@@ -11,11 +11,12 @@ use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
+use super::executor::TaskHooks;
 use super::header::Header;
 use super::run;
 use super::runnable::{RunVTable, cell_of};
 use super::state::{Found, TaskState};
-use crate::sync::{Process, UnsafeCell};
+use crate::sync::UnsafeCell;
 use crate::waker::KeptWaker;
 
 /// The part of a cell that the handle and wakers use.
@@ -42,10 +43,8 @@ pub(super) struct TaskVTable {
     pub(super) forget: unsafe fn(NonNull<TaskHeader>),
     /// Frees the cell. The caller gives up the last reference.
     pub(super) free: unsafe fn(NonNull<TaskHeader>),
-    /// Returns the process that has the threads of the executor.
-    pub(super) process: unsafe fn(NonNull<TaskHeader>) -> Process,
-    /// Tells the executor whether this thread has observed the end of the task, or waits for it.
-    pub(super) looked_at: unsafe fn(NonNull<TaskHeader>, has_ended: bool),
+    /// Returns the hooks of the executor, for as long as a reference is held.
+    pub(super) hooks: unsafe fn(NonNull<TaskHeader>) -> NonNull<dyn TaskHooks>,
 }
 
 /// Releases a reference; the last one frees the cell.

@@ -93,23 +93,23 @@ fn a_waiter_that_polls_again_after_a_wake_is_woken_again() {
 }
 
 /// A waker that calls a closure once.
-struct Deed(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+struct SenderAction(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
-impl Deed {
+impl SenderAction {
     fn new() -> Arc<Self> {
-        Arc::new(Deed(Mutex::new(None)))
+        Arc::new(SenderAction(Mutex::new(None)))
     }
 
-    fn set(&self, deed: impl FnOnce() + Send + 'static) {
-        *self.0.lock() = Some(Box::new(deed));
+    fn set(&self, action: impl FnOnce() + Send + 'static) {
+        *self.0.lock() = Some(Box::new(action));
     }
 }
 
-impl Wake for Deed {
+impl Wake for SenderAction {
     fn wake(self: Arc<Self>) {
-        let deed = self.0.lock().take();
-        if let Some(deed) = deed {
-            deed();
+        let action = self.0.lock().take();
+        if let Some(action) = action {
+            action();
         }
     }
 }
@@ -122,11 +122,11 @@ fn a_waker_may_drop_the_future_that_it_wakes() {
     thread::spawn(move || {
         let waiters = WAITERS.get_or_init(Waiters::new);
         let mut future = Box::pin(waiters.until(|| false));
-        let deed = Deed::new();
-        let waker = Waker::from(deed.clone());
+        let action = SenderAction::new();
+        let waker = Waker::from(action.clone());
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
         assert_eq!(polled, Poll::Pending);
-        deed.set(move || drop(future));
+        action.set(move || drop(future));
         waiters.wake_all();
         told.send(()).expect("the test waits");
     });
@@ -137,9 +137,9 @@ fn a_waker_may_drop_the_future_that_it_wakes() {
 #[test]
 fn a_waker_that_panics_does_not_stop_the_other_wake_ups() {
     let waiters = Waiters::new();
-    let deed = Deed::new();
-    deed.set(|| panic!("a waker panics, on purpose"));
-    let waker = Waker::from(deed);
+    let action = SenderAction::new();
+    action.set(|| panic!("a waker panics, on purpose"));
+    let waker = Waker::from(action);
     let mut ticket = Ticket::default();
     let polled = waiters.poll(&mut ticket, &mut Context::from_waker(&waker), || false);
     assert_eq!(polled, Poll::Pending);

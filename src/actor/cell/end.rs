@@ -10,15 +10,15 @@
 
 use std::ptr::NonNull;
 
-use super::front::Front;
-use crate::actor::core::{At, Core};
+use super::base::Base;
+use crate::actor::core::{Core, CoreRef};
 use crate::actor::lifecycle::Completed;
 use crate::contain::contain;
-use crate::error::{End, Fault, FaultyPart};
+use crate::error::{End, Fault, UnhandledFault};
 use crate::mailbox::{Batch, Flags};
 use crate::task::{ActorExecutor, Header, loss};
 
-impl<M, H> Front<M, H>
+impl<M, H> Base<M, H>
 where
     M: Send + 'static,
     H: ActorExecutor,
@@ -58,7 +58,7 @@ where
                 return self.core.mailbox.set_panic(text);
             }
             Fault::Killed => {}
-            Fault::Cancelled | Fault::NotStarted => self.executor.cancelled(),
+            Fault::Cancelled | Fault::NotStarted => self.executor.hooks().cancelled(),
         }
         self.completed();
         let end = End::of_fault(fault);
@@ -82,9 +82,9 @@ where
         value: fn() -> &'static str,
     ) -> (End, Batch<M>) {
         // SAFETY: guaranteed by the caller; (CELL-4) the cell has not ended.
-        let core: At<'_, M> = unsafe { Self::at(header) };
+        let core: CoreRef<'_, M> = unsafe { Self::at(header) };
         let end = fault.map_or(End::Returned, End::of_fault);
-        core.close();
+        core.stop_now();
         core.mailbox.refuse_line();
         let flags = core.mailbox.state.peek();
         let mut messages = core.mailbox.drain_seen(flags);
@@ -104,12 +104,12 @@ where
     /// Ends a cell that was closed and has a result. It may be freed before this returns.
     ///
     /// # Safety
-    /// (CELL-1, CELL-4) It is the header of a cell with such a front that has not ended. (CELL-3)
+    /// (CELL-1, CELL-4) It is the header of a cell with such a base that has not ended. (CELL-3)
     /// The run calls this as its last step.
     pub(super) unsafe fn leave(header: NonNull<Header>, end: End, messages: Batch<M>) {
         // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
-        let (front, core) = unsafe { (Self::of(header), Self::at(header)) };
-        front.executor.leave(header);
+        let (base, core) = unsafe { (Self::of(header), Self::at(header)) };
+        base.executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end(end);
         if !is_joinable {
             // SAFETY: (CELL-3) the actor has ended, and no join is left.
@@ -126,7 +126,13 @@ where
     /// Drops a fault that no join receives, and reports it to the executor if it is a panic.
     pub(super) fn drop_fault(&self, fault: Fault) {
         if let Fault::Panicked(_) = &fault {
-            self.report_to_executor(&fault, FaultyPart::Future);
+            self.executor.hooks().report(&UnhandledFault {
+                name: self.core.name(),
+                id: Some(self.core.header.id()),
+                fault: &fault,
+                is_source: false,
+                is_on_undelivered: false,
+            });
         }
         contain(|| drop(fault));
     }

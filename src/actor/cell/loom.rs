@@ -9,12 +9,12 @@ use ::loom::thread::spawn;
 
 use super::super::address::Address;
 use super::super::core::ActorOptions;
-use super::super::core::Held;
+use super::super::core::CoreArc;
 use super::new;
 use crate::error::UnhandledFault;
 use crate::mailbox::MailboxOptions;
 use crate::sync::{Mutex, UnsafeCell};
-use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
+use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable, TaskHooks};
 
 /// An executor inside the cell, written to when the cell ends and when it is freed.
 struct Nest {
@@ -59,6 +59,12 @@ impl Executor for Nest {
 
     fn untrack(&self, _live_index: LiveIndex) {}
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        self
+    }
+}
+
+impl TaskHooks for Nest {
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 
@@ -74,10 +80,6 @@ impl ActorExecutor for Nest {
     fn is_closing(&self) -> bool {
         false
     }
-
-    fn cancelled(&self) {}
-
-    fn undelivered(&self, _messages: usize) {}
 }
 
 /// Ends the cell on one thread while another drops its address and its handle. The last owner frees
@@ -98,7 +100,7 @@ fn model_48_thread_that_frees_a_cell_sees_its_end() {
         let (core, _) = new(nest, ((), begin as _), options);
         // SAFETY: (CELL-1, CELL-2) a new cell comes with one address, and with a handle's
         // reference.
-        let (address, handle) = unsafe { (Address::from_core(core), Held::from_raw(core)) };
+        let (address, handle) = unsafe { (Address::from_core(core), CoreArc::from_raw(core)) };
         let runnable = desk.lock().take().expect("a new cell is scheduled");
         let runs = spawn(move || runnable.run());
         drop((handle, address));

@@ -16,7 +16,7 @@ pub struct Recv<'a, M> {
     pub(super) context: &'a mut Context<M>,
 }
 
-// As for `Held`; a source that panics is dropped.
+// As for `CoreArc`; a source that panics is dropped.
 impl<M> UnwindSafe for Recv<'_, M> {}
 
 impl<M> Future for Recv<'_, M> {

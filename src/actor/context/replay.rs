@@ -24,19 +24,19 @@ impl<M> Context<M> {
 
     /// Returns whether a tracer traces the actor.
     pub(crate) fn is_traced(&self) -> bool {
-        self.held().mailbox.is_traced()
+        self.core().mailbox.is_traced()
     }
 
     /// Returns the sender of the message that is handled now, for a trace.
     #[inline]
     pub(crate) fn last_sender(&self) -> u64 {
-        self.held().mailbox.last_sender()
+        self.core().mailbox.last_sender()
     }
 
     /// Sets the sender of the message that is handled now, for a trace.
     #[inline]
     pub(crate) fn set_last_sender(&self, from: u64) {
-        self.held().mailbox.set_last_sender(from);
+        self.core().mailbox.set_last_sender(from);
     }
 
     /// Puts messages that were received back, in front of all others, with their senders if the

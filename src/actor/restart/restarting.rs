@@ -297,7 +297,7 @@ where
     fn judge(&mut self, result: Ended<Fut>) -> Option<Ended<Fut>> {
         self.incarnation.clear();
         if let (Err(Fault::Panicked(panic)), Stage::Up(loan)) = (&result, &self.stage) {
-            loan.core().settle_caught(panic);
+            loan.core().complete_caught(panic);
         }
         let wants = match &self.rare {
             Some(rare) => attempt(|| rare.restarts.wants(&result)),
@@ -318,7 +318,7 @@ where
 
     /// Decides about the restart after an incarnation whose context is back. Returns the result
     /// with which the actor ends, if it is not to be restarted.
-    fn come_down(&mut self, mut context: Context<M>, cx: &TaskContext<'_>) -> Option<Ended<Fut>> {
+    fn wind_down(&mut self, mut context: Context<M>, cx: &TaskContext<'_>) -> Option<Ended<Fut>> {
         let is_at_end = context.is_at_end();
         self.stage = Stage::Down(context);
         let Some(result) = self.incarnation.result() else {
@@ -386,7 +386,7 @@ where
 
     /// Prepares the next incarnation, which the next poll begins.
     #[inline(never)]
-    fn come_up(&mut self) {
+    fn begin_again(&mut self) {
         let Stage::Down(mut context) = std::mem::replace(&mut self.stage, Stage::Over) else {
             unreachable!("an actor that is down has its context")
         };
@@ -439,7 +439,7 @@ where
             match std::mem::replace(&mut this.stage, Stage::Over) {
                 Stage::Up(loan) => this.stage = Stage::Leaving(loan),
                 Stage::Leaving(loan) => {
-                    let ended = this.come_down(loan.take_back(), cx);
+                    let ended = this.wind_down(loan.take_back(), cx);
                     if ended.is_some() {
                         break ended;
                     }
@@ -450,7 +450,7 @@ where
                 }
                 down => {
                     this.stage = down;
-                    this.come_up();
+                    this.begin_again();
                 }
             }
         };

@@ -23,7 +23,7 @@ use crate::error::{SpawnProblem, UnhandledFault};
 use crate::runtime::{LiveCells, context, print_fault};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, yield_now};
-use crate::task::{ActorExecutor, Executor, Header, Runnable};
+use crate::task::{ActorExecutor, Executor, Header, Runnable, TaskHooks};
 use crate::waker::KeptWaker;
 
 impl<Fut: Send> SpawnTarget<Fut> for &Handle {}
@@ -147,6 +147,12 @@ impl Executor for Arc<TaskExecutor> {
         }
     }
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        &**self
+    }
+}
+
+impl TaskHooks for TaskExecutor {
     fn report(&self, unhandled: &UnhandledFault<'_>) {
         match context::runtime() {
             Some(runtime) => runtime.report(unhandled),
@@ -174,8 +180,4 @@ impl ActorExecutor for Arc<TaskExecutor> {
         // Acquire pairs with the Release in the drop of the task.
         self.closing.load(Ordering::Acquire)
     }
-
-    fn cancelled(&self) {}
-
-    fn undelivered(&self, _messages: usize) {}
 }

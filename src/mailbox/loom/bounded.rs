@@ -111,7 +111,11 @@ fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<PlaceInLine
 }
 
 /// Waits until the sender is woken, and returns whether its letter was accepted.
-pub(super) fn hears(mailbox: &Mailbox<Letter>, place: PlaceInLine<Letter>, bell: &Bell) -> bool {
+pub(super) fn is_notified(
+    mailbox: &Mailbox<Letter>,
+    place: PlaceInLine<Letter>,
+    bell: &Bell,
+) -> bool {
     bell.0.park(None);
     let mut context = Context::from_waker(Waker::noop());
     match mailbox.poll_send(&mut None, &mut Some(place), 0, &mut context) {
@@ -158,7 +162,7 @@ fn model_08_a_sender_that_gives_up_passes_its_place_on() {
         audit(&mailbox);
         let accepted = impatient.join().unwrap();
         read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
-        assert!(hears(&mailbox, second, &bell), "the mailbox is open");
+        assert!(is_notified(&mailbox, second, &bell), "the mailbox is open");
         audit(&mailbox);
         assert_in_order(&read, &[1, usize::from(accepted), 1]);
         assert_eq!(
@@ -207,7 +211,7 @@ fn model_08_a_close_wakes_a_sender_that_waits() {
         read.extend(take(&mailbox, &mut batch));
         let accepted = places
             .into_iter()
-            .all(|place| hears(&mailbox, place, &bell));
+            .all(|place| is_notified(&mailbox, place, &bell));
         closer.join().unwrap();
         read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
         audit(&mailbox);

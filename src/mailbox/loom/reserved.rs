@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use ::loom::thread::spawn;
 
 use super::super::Mailbox;
-use super::bounded::{begin, hears, pass_on, receive};
+use super::bounded::{begin, is_notified, pass_on, receive};
 use super::{Letter, Post, assert_in_order};
 
 /// Checks that the messages of one sender stay in order, in reserved places or not, whatever
@@ -127,7 +127,10 @@ fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
                 mailbox.leave_line(place.take().expect("the sender waits")),
             ),
         }
-        assert!(hears(&mailbox, next, &bell), "the next sender is accepted");
+        assert!(
+            is_notified(&mailbox, next, &bell),
+            "the next sender is accepted"
+        );
         assert_in_order(&reader.join().unwrap(), &[1, 1]);
         assert_eq!(post.under_way(), 0, "each letter is dropped by its reader");
     });

@@ -4,22 +4,24 @@ use std::sync::Arc;
 
 use super::{BlockingLimits, BlockingPool, Turns};
 use crate::error::UnhandledFault;
-use crate::sync::{Mutex, Process};
-use crate::task::{Executor, Runnable, spawn};
+use crate::sync::Mutex;
+use crate::task::{Executor, Runnable, TaskHooks, spawn};
 
 /// Takes the runnables of tasks.
 #[derive(Clone)]
 struct Taken(Arc<Mutex<Vec<Runnable>>>);
 
 impl Executor for Taken {
-    fn process(&self) -> Process {
-        Process::current()
-    }
-
     fn schedule(&self, runnable: Runnable, _again: bool) {
         self.0.lock().push(runnable);
     }
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        self
+    }
+}
+
+impl TaskHooks for Taken {
     fn report(&self, _unhandled: &UnhandledFault<'_>) {}
 }
 

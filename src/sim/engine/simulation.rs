@@ -193,7 +193,7 @@ impl RuntimeEngine for Simulation {
     fn defer(&self, runtime: &Inner, effect: Deferred) {
         match effect {
             Deferred::Message(to, info, deliver) => self.defer_message(runtime, to, info, deliver),
-            Deferred::Close(actor, deliver) => self.defer_close(runtime, actor, deliver),
+            Deferred::Stop(actor, deliver) => self.defer_close(runtime, actor, deliver),
             Deferred::Act(act) => self.defer_act(runtime, act),
             Deferred::Answer(asker) => self.defer_answer(runtime, asker),
         }

@@ -14,7 +14,7 @@ use crate::park::Parker;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::task::outcome::Outcome;
-use crate::task::{Executor, LiveIndex, Runnable};
+use crate::task::{Executor, LiveIndex, Runnable, TaskHooks};
 
 /// Checks a model with a preemption bound of 3, one more than other models, which some of these
 /// orders need.
@@ -56,6 +56,12 @@ impl Executor for Desk {
 
     fn untrack(&self, _live_index: LiveIndex) {}
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        self
+    }
+}
+
+impl TaskHooks for Desk {
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 

@@ -9,7 +9,7 @@ use ::loom::thread::spawn;
 use super::{Job, JobEnd};
 use crate::error::UnhandledFault;
 use crate::park::Parker;
-use crate::task::{Executor, LiveIndex, Runnable};
+use crate::task::{Executor, LiveIndex, Runnable, TaskHooks};
 
 /// An executor that keeps its one runnable until the model runs it.
 #[derive(Clone, Default)]
@@ -26,6 +26,12 @@ impl Executor for Hand {
 
     fn untrack(&self, _live_index: LiveIndex) {}
 
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        self
+    }
+}
+
+impl TaskHooks for Hand {
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 

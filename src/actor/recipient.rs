@@ -1,7 +1,7 @@
 //! The target of an address: the actor itself, or a function in front of its mailbox.
 //!
-//! Every operation of a strong or weak address goes through its lead. `Lead` borrows the target.
-//! `Way` owns a reference to it, and does not count as an address.
+//! Every operation of a strong or weak address goes through its recipient. `RecipientRef` borrows the target.
+//! `Recipient` owns a reference to it, and does not count as an address.
 
 use std::any::Any;
 use std::future::Future;
@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::core::{At, Core, Held};
+use super::core::{Core, CoreArc, CoreRef};
+use super::map::AnyMap;
 use crate::error::{AskDetail, AskError, End, TellError};
 use crate::mailbox::{Flags, Refused};
 use crate::runtime::deadlock::WaitsFor;
@@ -18,24 +19,24 @@ use crate::sync::Process;
 use crate::task::TaskInfo;
 use crate::waiters::Waiters;
 
-pub(super) enum Lead<'a, M> {
-    Actor(At<'a, M>),
-    Map(&'a Arc<dyn MessageMap<M>>),
+pub(super) enum RecipientRef<'a, M> {
+    Actor(CoreRef<'a, M>),
+    Map(&'a Arc<AnyMap<M>>),
 }
 
-impl<M> Clone for Lead<'_, M> {
+impl<M> Clone for RecipientRef<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M> Copy for Lead<'_, M> {}
+impl<M> Copy for RecipientRef<'_, M> {}
 
-impl<'a, M> Lead<'a, M> {
+impl<'a, M> RecipientRef<'a, M> {
     pub(super) fn view(self) -> &'a dyn ActorView {
         match self {
-            Lead::Actor(core) => core.core(),
-            Lead::Map(map) => map.actor().view(),
+            RecipientRef::Actor(core) => core.core(),
+            RecipientRef::Map(map) => map.actor().view(),
         }
     }
 
@@ -47,8 +48,8 @@ impl<'a, M> Lead<'a, M> {
     pub(super) fn checked_process(self) -> Process {
         Process::of(|| {
             let process = match self {
-                Lead::Actor(core) => core.process(),
-                Lead::Map(map) => map.actor().process(),
+                RecipientRef::Actor(core) => core.process(),
+                RecipientRef::Map(map) => map.actor().process(),
             };
             process.check();
             process
@@ -60,18 +61,18 @@ impl<'a, M> Lead<'a, M> {
     pub(super) fn is_here(self) -> bool {
         Process::is_first()
             || match self {
-                Lead::Actor(core) => core.process().is_current(),
-                Lead::Map(map) => map.actor().process().is_current(),
+                RecipientRef::Actor(core) => core.process().is_current(),
+                RecipientRef::Map(map) => map.actor().process().is_current(),
             }
     }
 
     #[inline]
     pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
         match self {
-            Lead::Actor(core) => core.tell(message),
+            RecipientRef::Actor(core) => core.tell(message),
             // The map is called only for a message that is accepted, so a refused one is returned
             // unmapped.
-            Lead::Map(map) => match map.actor().reserve() {
+            RecipientRef::Map(map) => match map.reserve() {
                 Ok(()) => {
                     map.fill(message);
                     Ok(())
@@ -85,8 +86,8 @@ impl<'a, M> Lead<'a, M> {
     #[cold]
     pub(super) fn closed_error(self) -> AskError {
         match self {
-            Lead::Actor(core) => AskError::Closed(core.closed_detail()),
-            Lead::Map(map) => map.actor().closed_error(),
+            RecipientRef::Actor(core) => AskError::Closed(core.closed_detail()),
+            RecipientRef::Map(map) => map.closed_error(),
         }
     }
 
@@ -99,25 +100,25 @@ impl<'a, M> Lead<'a, M> {
         error
     }
 
-    pub(super) fn close(self) {
+    pub(super) fn stop(self) {
         match self {
-            Lead::Actor(core) => core.stop(),
-            Lead::Map(map) => map.actor().close(),
+            RecipientRef::Actor(core) => core.stop(),
+            RecipientRef::Map(map) => map.actor().stop(),
         }
     }
 
     pub(super) fn kill(self) {
         match self {
-            Lead::Actor(core) => core.kill(),
-            Lead::Map(map) => map.actor().kill(),
+            RecipientRef::Actor(core) => core.kill(),
+            RecipientRef::Map(map) => map.actor().kill(),
         }
     }
 
     /// Counts another address, even if there was none. Returns false if the mailbox is closed.
     pub(super) fn revive_sender(self) -> bool {
         match self {
-            Lead::Actor(core) => core.revive_sender(false),
-            Lead::Map(map) => map.actor().revive_sender(),
+            RecipientRef::Actor(core) => core.revive_sender(false),
+            RecipientRef::Map(map) => map.actor().revive_sender(),
         }
     }
 
@@ -145,26 +146,34 @@ impl<'a, M> Lead<'a, M> {
     }
 }
 
-/// A lead that holds a reference.
-pub(super) enum Way<M> {
-    Actor(Held<M>),
-    Map(Arc<dyn MessageMap<M>>),
+/// A recipient that holds a reference.
+pub(super) enum Recipient<M> {
+    Actor(CoreArc<M>),
+    Map(Arc<AnyMap<M>>),
 }
 
-impl<M> Way<M> {
-    pub(super) fn lead(&self) -> Lead<'_, M> {
+impl<M> Recipient<M> {
+    pub(super) fn recipient(&self) -> RecipientRef<'_, M> {
         match self {
-            Way::Actor(core) => Lead::Actor(core.at()),
-            Way::Map(map) => Lead::Map(map),
+            Recipient::Actor(core) => RecipientRef::Actor(core.at()),
+            Recipient::Map(map) => RecipientRef::Map(map),
+        }
+    }
+
+    /// Uses a permit.
+    pub(super) fn fill(&self, message: M) {
+        match self {
+            Recipient::Actor(core) => core.fill(message),
+            Recipient::Map(map) => map.fill(message),
         }
     }
 }
 
-impl<M> From<Lead<'_, M>> for Way<M> {
-    fn from(lead: Lead<'_, M>) -> Self {
-        match lead {
-            Lead::Actor(core) => Way::Actor(Held::from(core)),
-            Lead::Map(map) => Way::Map(map.clone()),
+impl<M> From<RecipientRef<'_, M>> for Recipient<M> {
+    fn from(recipient: RecipientRef<'_, M>) -> Self {
+        match recipient {
+            RecipientRef::Actor(core) => Recipient::Actor(CoreArc::from(core)),
+            RecipientRef::Map(map) => Recipient::Map(map.clone()),
         }
     }
 }
@@ -249,9 +258,6 @@ impl<M> ActorView for Core<M> {
     }
 }
 
-/// A place in the line for room: a `PlaceInLine` for the message type behind the map.
-pub(super) type PlaceBehindMap = Option<Box<dyn Any + Send + Sync>>;
-
 /// The actor behind a map, without its message type.
 pub(super) trait MappedActor: Send + Sync {
     fn view(&self) -> &dyn ActorView;
@@ -259,7 +265,7 @@ pub(super) trait MappedActor: Send + Sync {
     fn process(&self) -> Process;
     /// Waits until the actor has ended, and returns how it did.
     fn end(&self) -> Pin<Box<dyn Future<Output = End> + Send>>;
-    fn close(&self);
+    fn stop(&self);
     fn kill(&self);
     /// Counts another address, even if there was none. Returns false if the mailbox is closed.
     fn revive_sender(&self) -> bool;
@@ -270,29 +276,16 @@ pub(super) trait MappedActor: Send + Sync {
     #[expect(unsafe_code, reason = "a count that the caller owns")]
     unsafe fn remove_sender(&self);
     fn reserve(&self) -> Result<(), Refused>;
+    /// Waits for a permit. `wait` is the place in the line, for the actor's type of messages.
     fn poll_reserve(
         &self,
-        wait: &mut PlaceBehindMap,
+        wait: &mut Option<Box<dyn Any + Send + Sync>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>>;
     /// Leaves the line, and gives up the place in the mailbox if one was granted.
-    fn leave_line(&self, wait: PlaceBehindMap);
+    fn leave_line(&self, wait: Option<Box<dyn Any + Send + Sync>>);
     /// Gives up a reserved place.
     fn give_up_place(&self);
     /// Traces a message of this type that the actor receives without its mailbox.
     fn trace_passed_by(&self, type_name: &'static str);
-    /// Returns the error of an ask whose message was refused.
-    fn closed_error(&self) -> AskError {
-        AskError::Closed(self.view().closed_detail())
-    }
-}
-
-/// A conversion of messages of type `M` into an actor's messages, for places reserved at its
-/// [`MappedActor`].
-pub(super) trait MessageMap<M>: Send + Sync {
-    fn actor(&self) -> &Arc<dyn MappedActor>;
-    /// Returns the number of maps between this address and the actor.
-    fn steps(&self) -> usize;
-    /// Converts the message and fills a reserved place with it.
-    fn fill(&self, message: M);
 }

@@ -1,10 +1,10 @@
-//! The front of a cell: its core and its executor, at the same place whatever the future is.
+//! The base of a cell: its core and its executor, at the same place whatever the future is.
 //!
 //! What needs no more is compiled once for the actors of one message type on one kind of executor,
 //! and not for each future.
 #![expect(
     unsafe_code,
-    reason = "the front of one allocation seen through several types; see CELL-1 in cell.rs"
+    reason = "the base of one allocation seen through several types; see CELL-1 in cell.rs"
 )]
 
 use std::mem::ManuallyDrop;
@@ -12,24 +12,23 @@ use std::panic::Location;
 use std::ptr::NonNull;
 
 use crate::actor::context::Context;
-use crate::actor::core::{ActorOptions, At, Core, Held};
+use crate::actor::core::{ActorOptions, Core, CoreArc, CoreRef};
 use crate::actor::lifecycle::Completed;
 use crate::actor::traced;
-use crate::error::{AskCause, AskDetail, End, Fault, FaultyPart, UnhandledFault};
+use crate::error::{AskCause, AskDetail, End, Fault};
 use crate::info::TaskInfo;
 use crate::instant::Instant;
 use crate::mailbox::{Batch, RunOutcome, Termination, Wake};
-use crate::sync::Process;
 use crate::sync::atomic::Ordering;
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentRun};
 use crate::task::{
-    ActorExecutor, Deed, Delivery, Header, Look, MessageEvent, Runnable, VTable, WithTracer,
+    ActorExecutor, Delivery, Ending, Header, Look, Runnable, SenderAction, TaskHooks, VTable,
     as_run, loss,
 };
 
 #[repr(C)]
-pub(super) struct Front<M, H> {
+pub(super) struct Base<M, H> {
     pub(super) core: Core<M>,
     pub(super) executor: H,
 }
@@ -42,17 +41,17 @@ pub(super) struct Pace {
     begun: Instant,
 }
 
-impl<M, H> Front<M, H>
+impl<M, H> Base<M, H>
 where
     M: Send + 'static,
     H: ActorExecutor,
 {
     // -- the creation -------------------------------------------------------------------------
 
-    /// Writes the front of a new cell.
+    /// Writes the base of a new cell.
     ///
     /// # Safety
-    /// The memory is for a front. It is the first part of a cell with this table.
+    /// The memory is for a base. It is the first part of a cell with this table.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) unsafe fn write(
         place: *mut Self,
@@ -62,31 +61,34 @@ where
     ) {
         let core = Core::new(vtable, executor.marks(), options);
         // SAFETY: guaranteed by the caller.
-        unsafe { place.write(Front { core, executor }) };
+        unsafe { place.write(Base { core, executor }) };
     }
 
     /// Schedules a new cell. Returns false if the executor is shutting down.
     ///
     /// # Safety
-    /// (CELL-1) The core is of a new cell with such a front, whose references the caller holds.
+    /// (CELL-1) The core is of a new cell with such a base, whose references the caller holds.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) unsafe fn launch(core: NonNull<Core<M>>, place: &'static Location<'static>) -> bool {
+    pub(super) unsafe fn launch(
+        core: NonNull<Core<M>>,
+        location: &'static Location<'static>,
+    ) -> bool {
         // SAFETY: guaranteed by the caller.
-        let (header, front) = unsafe { (Core::header_of(core), core.cast::<Self>().as_ref()) };
-        if !front.executor.enter(header) {
+        let (header, base) = unsafe { (Core::header_of(core), core.cast::<Self>().as_ref()) };
+        if !base.executor.enter(header) {
             return false;
         }
-        if front.core.header.is_marked() {
-            front.executor.spawned(|| front.core.info(), place);
-            if front.core.header.is_traced() {
+        if base.core.header.is_marked() {
+            (base.executor.hooks()).spawned(&base.core.info(), location);
+            if base.core.header.is_traced() {
                 // SAFETY: (CELL-2) the references of the caller.
-                unsafe { At::<M>::new(core) }.created();
+                unsafe { CoreRef::<M>::new(core) }.created();
             }
         }
         // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
         let runnable = unsafe { Runnable::from_cell(header) };
         // The caller's references keep the cell allocated, however soon it ends.
-        front.executor.schedule(runnable, false);
+        base.executor.schedule(runnable, false);
         true
     }
 
@@ -97,7 +99,7 @@ where
     #[cold]
     pub(super) unsafe fn end_refused(core: NonNull<Core<M>>) {
         // SAFETY: (CELL-2) guaranteed by the caller.
-        let core: At<'_, M> = unsafe { At::new(core) };
+        let core: CoreRef<'_, M> = unsafe { CoreRef::new(core) };
         core.mailbox.forget_context();
         core.finish_undelivered(End::NotStarted, Batch::EMPTY);
         core.mailbox.end(End::NotStarted);
@@ -105,10 +107,10 @@ where
         core.header.refs.store(2, Ordering::Relaxed);
     }
 
-    /// Returns the front with this header.
+    /// Returns the base with this header.
     ///
     /// # Safety
-    /// (CELL-1) It is the header of a cell with such a front, and a reference is held during `'a`.
+    /// (CELL-1) It is the header of a cell with such a base, and a reference is held during `'a`.
     pub(super) unsafe fn of<'a>(header: NonNull<Header>) -> &'a Self {
         // SAFETY: guaranteed by the caller.
         unsafe { Core::<M>::of(header).cast().as_ref() }
@@ -118,9 +120,9 @@ where
     ///
     /// # Safety
     /// As in `of`.
-    pub(super) unsafe fn at<'a>(header: NonNull<Header>) -> At<'a, M> {
+    pub(super) unsafe fn at<'a>(header: NonNull<Header>) -> CoreRef<'a, M> {
         // SAFETY: guaranteed by the caller.
-        unsafe { At::new(Core::of(header)) }
+        unsafe { CoreRef::new(Core::of(header)) }
     }
 
     // -- the functions of the header's table --------------------------------------------------
@@ -151,24 +153,15 @@ where
     }
 
     /// # Safety
-    /// As [`VTable::stop`].
-    pub(super) unsafe fn stop(header: NonNull<Header>) {
+    /// As [`VTable::end`].
+    pub(super) unsafe fn end_by(header: NonNull<Header>, ending: Ending) {
         // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::at(header) }.close();
-    }
-
-    /// # Safety
-    /// As [`VTable::cancel`].
-    pub(super) unsafe fn cancel(header: NonNull<Header>) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::at(header) }.terminate(Termination::Cancelled);
-    }
-
-    /// # Safety
-    /// As [`VTable::refuse`].
-    pub(super) unsafe fn refuse(header: NonNull<Header>) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::at(header) }.refuse();
+        let core = unsafe { Self::at(header) };
+        match ending {
+            Ending::Stop => core.stop_now(),
+            Ending::Cancel => core.terminate(Termination::Cancelled),
+            Ending::Refuse => core.refuse(),
+        }
     }
 
     /// # Safety
@@ -179,65 +172,20 @@ where
     }
 
     /// # Safety
-    /// As [`VTable::undelivered`].
-    pub(super) unsafe fn undelivered(header: NonNull<Header>, messages: usize) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::of(header) }.executor.undelivered(messages);
-    }
-
-    /// # Safety
-    /// As [`VTable::report`].
-    pub(super) unsafe fn report(header: NonNull<Header>, fault: &Fault, part: FaultyPart) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::of(header) }.report_to_executor(fault, part);
-    }
-
-    /// # Safety
-    /// As [`VTable::restarted`].
-    pub(super) unsafe fn restarted(
-        header: NonNull<Header>,
-        incarnation: u64,
-        fault: Option<&Fault>,
-    ) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        let front = unsafe { Self::of(header) };
-        front
-            .executor
-            .restarted(&front.core.info(), incarnation, fault);
-    }
-
-    /// # Safety
-    /// As [`VTable::trace`].
-    pub(super) unsafe fn trace(header: NonNull<Header>, event: MessageEvent) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        let front = unsafe { Self::of(header) };
-        front.executor.trace(front.core.info(), event);
-    }
-
-    /// # Safety
-    /// As [`VTable::tracer`].
-    pub(super) unsafe fn tracer(header: NonNull<Header>, f: WithTracer<'_>) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        if let Some(tracer) = unsafe { Self::of(header) }.executor.tracer() {
-            f(tracer);
-        }
-    }
-
-    /// # Safety
     /// As [`VTable::delivery`].
-    pub(super) unsafe fn delivery(header: NonNull<Header>, deed: Deed) -> Delivery {
+    pub(super) unsafe fn delivery(header: NonNull<Header>, action: SenderAction) -> Delivery {
         // SAFETY: (CELL-1) and the caller's reference.
-        let to = Held::from(unsafe { Self::at(header) });
-        match deed {
-            Deed::Message(message) => {
+        let to = CoreArc::from(unsafe { Self::at(header) });
+        match action {
+            SenderAction::Message(message) => {
                 // SAFETY: the caller has given the message away.
                 let message = unsafe { message.cast::<M>().read() };
                 let from = to.mailbox.is_traced().then(traced::sender);
                 Box::new(move || to.arrive(message, from))
             }
-            Deed::Close => Box::new(move || to.at().close()),
+            SenderAction::Stop => Box::new(move || to.at().stop_now()),
             // SAFETY: the caller has given the address away.
-            Deed::Leave => Box::new(move || unsafe { to.at().remove_sender_now() }),
+            SenderAction::Leave => Box::new(move || unsafe { to.at().remove_sender_now() }),
         }
     }
 
@@ -249,22 +197,10 @@ where
     }
 
     /// # Safety
-    /// As [`VTable::process`].
-    pub(super) unsafe fn process(header: NonNull<Header>) -> Process {
+    /// As [`VTable::hooks`].
+    pub(super) unsafe fn hooks(header: NonNull<Header>) -> NonNull<dyn TaskHooks> {
         // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::of(header) }.executor.process()
-    }
-
-    /// Reports a fault that no join receives to the executor.
-    pub(super) fn report_to_executor(&self, fault: &Fault, part: FaultyPart) {
-        let (name, id) = (self.core.name(), Some(self.core.header.id()));
-        self.executor.report(&UnhandledFault {
-            name,
-            id,
-            fault,
-            is_source: part == FaultyPart::Source,
-            is_on_undelivered: part == FaultyPart::OnUndelivered,
-        });
+        unsafe { Self::of(header) }.executor.hooks().into()
     }
 
     // -- the run --------------------------------------------------------------------------------
@@ -314,7 +250,7 @@ where
     /// (CELL-1) The header is of this cell.
     pub(super) unsafe fn context(&self, header: NonNull<Header>) -> Context<M> {
         // SAFETY: guaranteed by the caller; (CELL-2) the borrowed cell is held.
-        Context::new(Held::from(unsafe { Self::at(header) }))
+        Context::new(CoreArc::from(unsafe { Self::at(header) }))
     }
 
     /// Returns the quota of the next turn, if this turn has used up its batch.
@@ -329,7 +265,7 @@ where
     #[cold]
     #[inline(never)]
     fn learn(&self, pace: Pace) -> Option<Quota> {
-        if self.executor.is_batch_chosen() {
+        if self.executor.hooks().is_batch_chosen() {
             return None;
         }
         Some(match pace.quota.is_timed() {
@@ -343,20 +279,20 @@ where
     /// this returns.
     ///
     /// # Safety
-    /// (CELL-1) It is the header of a cell with such a front. (CELL-3) Called by the run.
+    /// (CELL-1) It is the header of a cell with such a base. (CELL-3) Called by the run.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) unsafe fn rest(header: NonNull<Header>, notes: u8) -> Option<Termination> {
         // SAFETY: guaranteed by the caller; (CELL-4) the cell has not ended.
-        let front = unsafe { Self::of(header) };
+        let base = unsafe { Self::of(header) };
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
-        let state = &front.core.mailbox.state;
+        let state = &base.core.mailbox.state;
         match state.rest(receiving, woken) {
             RunOutcome::Asleep => None,
             RunOutcome::Again => {
                 // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the cell
                 // before `schedule` returns.
                 let executor =
-                    ManuallyDrop::new(unsafe { std::ptr::read(&raw const front.executor) });
+                    ManuallyDrop::new(unsafe { std::ptr::read(&raw const base.executor) });
                 // SAFETY: (RUNNABLE-1) the cell was made scheduled again; (RUNNABLE-3, CELL-4) it
                 // has not ended.
                 executor.schedule(unsafe { Runnable::from_cell(header) }, true);
@@ -376,22 +312,22 @@ where
         }
     }
 
-    /// Settles the replies that were lost while the turn unwound, because of this fault.
+    /// Completes the replies that were lost while the turn unwound, because of this fault.
     #[inline]
-    pub(super) fn settle_lost(
+    pub(super) fn complete_lost(
         &self,
         header: NonNull<Header>,
         turn: &CurrentRun,
         fault: Option<&Fault>,
     ) {
         if turn.notes() & run::LOST != 0 {
-            self.settle_kept(header, fault);
+            self.complete_kept(header, fault);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn settle_kept(&self, header: NonNull<Header>, fault: Option<&Fault>) {
+    fn complete_kept(&self, header: NonNull<Header>, fault: Option<&Fault>) {
         let detail = match fault {
             Some(Fault::Panicked(panic)) => {
                 let text = panic.text().unwrap_or_default().to_owned();
@@ -400,19 +336,19 @@ where
             }
             _ => None,
         };
-        loss::settle_kept(as_run(header), detail);
+        loss::complete_kept(as_run(header), detail);
     }
 }
 
 /// Notifies the observer of the end, before the future is dropped.
-impl<M, H> Completed for Front<M, H>
+impl<M, H> Completed for Base<M, H>
 where
     M: Send + 'static,
     H: ActorExecutor,
 {
     fn completed(&self) {
         if self.executor.is_observed() {
-            self.executor.completed(&self.core.info());
+            self.executor.hooks().completed(&self.core.info());
         }
     }
 }

@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 use crate::task::TaskInfo;
 use crate::waiters::Waiters;
-use table::{Table, Value};
+use table::{NameTable, Value};
 
 /// The names and groups of a runtime.
 pub(crate) struct Directory {
-    pub(crate) names: Table<NameEntry>,
-    pub(crate) groups: Table<GroupEntry>,
+    pub(crate) names: NameTable<NameEntry>,
+    pub(crate) groups: NameTable<GroupEntry>,
 }
 
 /// A value under a name or in a group.
-pub(crate) trait Listed: Any + Send + Sync {
+pub(crate) trait NamedActor: Any + Send + Sync {
     fn id(&self) -> u64;
     fn info(&self) -> TaskInfo;
     /// Returns whether its task has ended, so that it has no name and is in no group.
@@ -29,9 +29,9 @@ pub(crate) trait Listed: Any + Send + Sync {
     fn message_type(&self) -> &'static str;
 }
 
-impl dyn Listed {
+impl dyn NamedActor {
     /// Returns the value if it has this type.
-    pub(crate) fn of<T: Listed>(&self) -> Option<&T> {
+    pub(crate) fn of<T: NamedActor>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
 }
@@ -39,7 +39,7 @@ impl dyn Listed {
 /// What is known of a name.
 #[derive(Default)]
 pub(crate) struct NameEntry {
-    pub(crate) holder: Option<Box<dyn Listed>>,
+    pub(crate) holder: Option<Box<dyn NamedActor>>,
     /// The tasks that wait until there is a holder.
     pub(crate) waits: Option<Arc<Waiters>>,
 }
@@ -47,14 +47,12 @@ pub(crate) struct NameEntry {
 /// A group.
 #[derive(Default)]
 pub(crate) struct GroupEntry {
-    pub(crate) members: Members,
+    /// The members by their ids. Copied when it changes, so that the members can be used without the
+    /// lock.
+    pub(crate) members: Arc<BTreeMap<u64, Arc<dyn NamedActor>>>,
     /// The member whose turn was last.
     pub(crate) last: u64,
 }
-
-/// The members of a group by their ids. Copied when it changes, so that the members can be used
-/// without the lock.
-pub(crate) type Members = Arc<BTreeMap<u64, Arc<dyn Listed>>>;
 
 impl Value for NameEntry {
     fn is_empty(&self) -> bool {
@@ -68,7 +66,7 @@ impl Value for GroupEntry {
     }
 }
 
-impl Table<NameEntry> {
+impl NameTable<NameEntry> {
     /// Gives up a pointer to the list of a name, and drops the list with the last one.
     pub(crate) fn leave_waits(&self, name: &str, waits: Arc<Waiters>) {
         let unused = self.change(name, |entry| {
@@ -82,8 +80,8 @@ impl Table<NameEntry> {
 impl Directory {
     pub(crate) fn new() -> Self {
         Directory {
-            names: Table::new(),
-            groups: Table::new(),
+            names: NameTable::new(),
+            groups: NameTable::new(),
         }
     }
 

@@ -48,7 +48,6 @@ mod error;
 mod group;
 mod member;
 mod name;
-mod place;
 mod wait;
 
 pub use error::{JoinError, LookupError, RegisterError};

@@ -18,34 +18,31 @@ const SHARDS: usize = 16;
 /// The number of values for which a shard keeps memory when it shrinks.
 const KEPT: usize = 16;
 
-/// A value of a [`Table`].
+/// A value of a [`NameTable`].
 pub(crate) trait Value: Default {
     /// Returns whether it says no more than a new value.
     fn is_empty(&self) -> bool;
 }
 
-pub(crate) struct Table<V> {
+pub(crate) struct NameTable<V> {
     /// Random, so that nothing outside the process can choose names of one hash.
     seeds: [u64; 2],
-    shards: [CachePadded<SpinLock<Shard<V>>>; SHARDS],
+    shards: [CachePadded<SpinLock<NameShard<V>>>; SHARDS],
 }
 
-/// Values with their names, which have one hash. There is nearly always one.
-type Named<V> = Vec<(Box<str>, V)>;
-
-struct Shard<V> {
-    /// The values by the hashes of their names.
-    values: HashMap<u64, Named<V>, BuildHasherDefault<Hashed>>,
+struct NameShard<V> {
+    /// The values and their names, by the hashes of these. Names of one hash are rare.
+    values: HashMap<u64, Vec<(Box<str>, V)>, BuildHasherDefault<Hashed>>,
     is_closed: bool,
 }
 
-impl<V: Value> Table<V> {
+impl<V: Value> NameTable<V> {
     pub(crate) fn new() -> Self {
         let random = RandomState::new();
-        Table {
+        NameTable {
             seeds: [random.hash_one(0), random.hash_one(1)],
             shards: std::array::from_fn(|_| {
-                CachePadded(SpinLock::new(Shard {
+                CachePadded(SpinLock::new(NameShard {
                     values: HashMap::default(),
                     is_closed: false,
                 }))
@@ -73,15 +70,15 @@ impl<V: Value> Table<V> {
                 return None;
             }
             let named = shard.values.entry(hash).or_default();
-            let at = named.iter().position(|(other, _)| **other == *name);
-            let at = at.unwrap_or_else(|| {
+            let index = named.iter().position(|(other, _)| **other == *name);
+            let index = index.unwrap_or_else(|| {
                 named.reserve_exact(1);
                 named.push((name.into(), V::default()));
                 named.len() - 1
             });
-            let result = change(&mut named[at].1);
-            if named[at].1.is_empty() {
-                named.swap_remove(at);
+            let result = change(&mut named[index].1);
+            if named[index].1.is_empty() {
+                named.swap_remove(index);
                 if named.is_empty() {
                     shard.values.remove(&hash);
                     let len = shard.values.len();
@@ -105,7 +102,7 @@ impl<V: Value> Table<V> {
         })
     }
 
-    fn shard(&self, hash: u64) -> &SpinLock<Shard<V>> {
+    fn shard(&self, hash: u64) -> &SpinLock<NameShard<V>> {
         // The map uses the lowest and the highest bits.
         &self.shards[(hash >> 32) as usize % SHARDS]
     }

@@ -5,9 +5,6 @@ use std::fmt;
 
 use crate::task::TaskInfo;
 
-/// The name that an error is about.
-type Text = Cow<'static, str>;
-
 const NO_RUNTIME: &str = "no greenroom runtime is current on this thread, or it has shut down: \
      call this inside `greenroom::run` or `Runtime::block_on`, or say where with `on`";
 
@@ -19,7 +16,7 @@ pub enum RegisterError {
     #[non_exhaustive]
     Taken {
         /// The name.
-        name: Text,
+        name: Cow<'static, str>,
         /// The actor that has it.
         by: TaskInfo,
     },
@@ -27,7 +24,7 @@ pub enum RegisterError {
     #[non_exhaustive]
     WrongType {
         /// The name.
-        name: Text,
+        name: Cow<'static, str>,
         /// The type of the messages that the actor with the name receives.
         registered: &'static str,
         /// The type of the messages of this [`Name`](super::Name).
@@ -48,13 +45,13 @@ pub enum LookupError {
     #[non_exhaustive]
     Unknown {
         /// The name.
-        name: Text,
+        name: Cow<'static, str>,
     },
     /// The actor with the name receives messages of another type.
     #[non_exhaustive]
     WrongType {
         /// The name.
-        name: Text,
+        name: Cow<'static, str>,
         /// The type of the messages that the actor with the name receives.
         registered: &'static str,
         /// The type of the messages of this [`Name`](super::Name).
@@ -64,7 +61,7 @@ pub enum LookupError {
     #[non_exhaustive]
     TimedOut {
         /// The name.
-        name: Text,
+        name: Cow<'static, str>,
         /// The time limit.
         after: std::time::Duration,
     },
@@ -80,7 +77,7 @@ pub enum JoinError {
     #[non_exhaustive]
     WrongType {
         /// The name of the group.
-        name: Text,
+        name: Cow<'static, str>,
         /// The type of the messages that the members receive.
         registered: &'static str,
         /// The type of the messages of this [`Group`](super::Group).

@@ -5,16 +5,16 @@
 
 use std::any::type_name;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::error::JoinError;
-use super::member::Member;
-use super::place::{Kind, observe, removal, with_runtime};
+use super::member::{RegisteredActor, observe, removal, with_runtime};
 use crate::actor::Address;
-use crate::directory::{Directory, GroupEntry, Listed, Members};
+use crate::directory::{Directory, GroupEntry, NamedActor};
 use crate::error::{SpawnProblem, TellError};
 use crate::runtime::{Inner, Runtime};
 use crate::task::Unordered;
@@ -114,7 +114,7 @@ impl<M> Group<M> {
     }
 
     /// Returns the members, if there are any.
-    fn look(&self, directory: &Directory) -> Option<Members> {
+    fn look(&self, directory: &Directory) -> Option<Arc<BTreeMap<u64, Arc<dyn NamedActor>>>> {
         let members = |entry: Option<&GroupEntry>| Some(entry?.members.clone());
         directory.groups.look(&self.name, members)?
     }
@@ -132,7 +132,7 @@ impl<M> Group<M> {
     /// # Panics
     /// As `with`.
     #[track_caller]
-    fn all(&self) -> Members {
+    fn all(&self) -> Arc<BTreeMap<u64, Arc<dyn NamedActor>>> {
         let members = self.with(|directory| {
             self.observe(directory);
             self.look(directory)
@@ -163,8 +163,8 @@ impl<M: Send + 'static> Group<M> {
         }
         let directory = runtime.directory_made();
         self.observe(directory);
-        let removal = removal(runtime, Kind::Group, &self.name, actor);
-        let member: Arc<dyn Listed> = Arc::new(Member::new(actor, &removal));
+        let removal = removal(runtime, remove, &self.name, actor);
+        let member: Arc<dyn NamedActor> = Arc::new(RegisteredActor::new(actor, &removal));
         let replaced = directory.groups.change(&self.name, |entry| {
             if member.has_ended() {
                 return Err(JoinError::Closed);
@@ -173,7 +173,7 @@ impl<M: Send + 'static> Group<M> {
             // All that live have the same type.
             if let Some(other) = others
                 .next()
-                .filter(|other| other.of::<Member<M>>().is_none())
+                .filter(|other| other.of::<RegisteredActor<M>>().is_none())
             {
                 return Err(JoinError::WrongType {
                     name: self.name.clone(),
@@ -195,7 +195,11 @@ impl<M: Send + 'static> Group<M> {
         let left = self.with(|directory| {
             self.observe(directory);
             directory.groups.change(&self.name, |entry| {
-                let is_member = entry.members.get(&actor.id())?.of::<Member<M>>().is_some();
+                let is_member = entry
+                    .members
+                    .get(&actor.id())?
+                    .of::<RegisteredActor<M>>()
+                    .is_some();
                 is_member.then(|| Arc::make_mut(&mut entry.members).remove(&actor.id()))?
             })?
         });
@@ -212,7 +216,7 @@ impl<M: Send + 'static> Group<M> {
         let members = self.all();
         let members = members
             .values()
-            .filter_map(|member| member.of::<Member<M>>());
+            .filter_map(|member| member.of::<RegisteredActor<M>>());
         members.filter_map(|it| it.address.upgrade_now()).collect()
     }
 
@@ -230,8 +234,9 @@ impl<M: Send + 'static> Group<M> {
             directory.groups.change(&self.name, |entry| {
                 let (last, members) = (entry.last, &entry.members);
                 let later = members.range(last + 1..).chain(members.range(..=last));
-                let open =
-                    |member: &Arc<dyn Listed>| member.of::<Member<M>>()?.address.upgrade_now();
+                let open = |member: &Arc<dyn NamedActor>| {
+                    member.of::<RegisteredActor<M>>()?.address.upgrade_now()
+                };
                 let (id, next) = later.filter_map(|(&id, it)| Some((id, open(it)?))).next()?;
                 entry.last = id;
                 Some(next)
@@ -297,14 +302,14 @@ impl<M: Send + 'static> Group<M> {
 
 /// Tells each member the message, and calls `full` with the ones that have no room.
 fn tell_all<'a, M: Clone + Send + 'static>(
-    members: &'a Members,
+    members: &'a BTreeMap<u64, Arc<dyn NamedActor>>,
     message: M,
     result: &mut Broadcast,
-    mut full: impl FnMut(&mut Broadcast, &'a Member<M>, M),
+    mut full: impl FnMut(&mut Broadcast, &'a RegisteredActor<M>, M),
 ) {
     let members = members.values().filter(|member| !member.has_ended());
     let mut members = members
-        .filter_map(|member| member.of::<Member<M>>())
+        .filter_map(|member| member.of::<RegisteredActor<M>>())
         .peekable();
     let mut message = Some(message);
     while let Some(member) = members.next() {
@@ -319,6 +324,13 @@ fn tell_all<'a, M: Clone + Send + 'static>(
             Err(TellError::Closed(_)) => result.closed += 1,
         }
     }
+}
+
+/// Ends the membership of an actor that has ended.
+fn remove(directory: &Directory, name: &str, actor: u64) {
+    drop(directory.groups.change(name, |entry| {
+        Arc::make_mut(&mut entry.members).remove(&actor)
+    }));
 }
 
 impl<M> Clone for Group<M> {

@@ -10,10 +10,9 @@ use std::mem;
 use std::sync::Arc;
 
 use super::error::{LookupError, RegisterError};
-use super::member::Member;
-use super::place::{Kind, observe, removal, with_runtime};
+use super::member::{RegisteredActor, observe, removal, with_runtime};
 use crate::actor::Address;
-use crate::directory::{Listed, NameEntry};
+use crate::directory::{Directory, NameEntry, NamedActor};
 use crate::runtime::{Inner, Runtime};
 
 /// A name under which an actor that receives messages of type `M` can be found.
@@ -25,9 +24,6 @@ pub struct Name<M> {
     on: Option<Arc<Inner>>,
     _messages: PhantomData<fn(M)>,
 }
-
-/// What was found under a name: an address, or the message type of an actor with another one.
-pub(super) type Found<M> = Result<Option<Address<M>>, &'static str>;
 
 impl<M> Name<M> {
     /// Creates a name, for instance for a constant.
@@ -151,14 +147,15 @@ impl<M: Send + 'static> Name<M> {
         }
         let names = &runtime.directory_made().names;
         observe(|| self.holder(runtime));
-        let removal = removal(runtime, Kind::Name, &self.name, actor);
-        let mut member: Option<Box<dyn Listed>> = Some(Box::new(Member::new(actor, &removal)));
+        let removal = removal(runtime, remove, &self.name, actor);
+        let mut member: Option<Box<dyn NamedActor>> =
+            Some(Box::new(RegisteredActor::new(actor, &removal)));
         let entered = names.change(&self.name, |entry| {
             if member.as_ref().is_some_and(|member| member.has_ended()) {
                 return Err(RegisterError::Closed);
             }
             if let Some(holder) = entry.holder.as_ref().filter(|holder| !holder.has_ended()) {
-                if holder.of::<Member<M>>().is_none() {
+                if holder.of::<RegisteredActor<M>>().is_none() {
                     return Err(RegisterError::WrongType {
                         name: self.text(),
                         registered: holder.message_type(),
@@ -200,9 +197,13 @@ impl<M: Send + 'static> Name<M> {
         }
     }
 
-    /// Returns what the runtime has under this name, or `None` if it has shut down.
+    /// Returns the address that the runtime has under this name, or the message type of an actor with
+    /// another one. Returns `None` if the runtime has shut down.
     #[inline]
-    pub(super) fn find(&self, runtime: &Arc<Inner>) -> Option<Found<M>> {
+    pub(super) fn find(
+        &self,
+        runtime: &Arc<Inner>,
+    ) -> Option<Result<Option<Address<M>>, &'static str>> {
         let Some(directory) = runtime.directory() else {
             return (!runtime.is_over()).then_some(Ok(None));
         };
@@ -211,7 +212,7 @@ impl<M: Send + 'static> Name<M> {
             let Some(holder) = entry.and_then(|entry| entry.holder.as_ref()) else {
                 return Ok(None);
             };
-            match holder.of::<Member<M>>() {
+            match holder.of::<RegisteredActor<M>>() {
                 Some(member) => Ok(member.address.upgrade_now()),
                 None if holder.has_ended() => Ok(None),
                 None => Err(holder.message_type()),
@@ -236,7 +237,7 @@ impl<M: Send + 'static> Name<M> {
 
     /// Frees the name. Returns whether an actor that has not ended had it.
     ///
-    /// The actor is not told. Returns false if it receives messages of another type, or if no
+    /// The actor is not notified. Returns false if it receives messages of another type, or if no
     /// runtime is current and none was set with [`on`](Name::on).
     pub fn unregister(&self) -> bool {
         let removed = self.with_runtime(|runtime| {
@@ -245,11 +246,18 @@ impl<M: Send + 'static> Name<M> {
             names.change(&self.name, |entry| {
                 entry
                     .holder
-                    .take_if(|holder| holder.of::<Member<M>>().is_some())
+                    .take_if(|holder| holder.of::<RegisteredActor<M>>().is_some())
             })?
         });
         removed.flatten().is_some_and(|holder| !holder.has_ended())
     }
+}
+
+/// Frees a name at the end of the actor that has it.
+fn remove(directory: &Directory, name: &str, actor: u64) {
+    drop(directory.names.change(name, |entry| {
+        entry.holder.take_if(|holder| holder.id() == actor)
+    }));
 }
 
 impl<M> Clone for Name<M> {

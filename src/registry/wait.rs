@@ -25,20 +25,16 @@ use crate::waiters::{Ticket, Waiters};
 #[must_use = "futures do nothing unless polled"]
 pub struct Wait<M> {
     name: Name<M>,
-    phase: Phase,
-    patience: Option<Duration>,
+    /// Set by the first poll.
+    entry: Option<WaitEntry>,
+    is_over: bool,
+    timeout: Option<Duration>,
     /// Armed by the first poll.
     deadline: Option<Sleep>,
 }
 
-enum Phase {
-    New,
-    Waiting(Listed),
-    Over,
-}
-
-/// A place in the list of a name.
-struct Listed {
+/// An entry in the list of those that wait for a name.
+struct WaitEntry {
     runtime: Arc<Inner>,
     waits: Arc<Waiters>,
     ticket: Ticket,
@@ -58,8 +54,9 @@ impl<M: Send + 'static> Name<M> {
     pub fn wait(&self) -> Wait<M> {
         Wait {
             name: self.clone(),
-            phase: Phase::New,
-            patience: None,
+            entry: None,
+            is_over: false,
+            timeout: None,
             deadline: None,
         }
     }
@@ -71,7 +68,7 @@ impl<M> Wait<M> {
     /// After that the wait ends with [`LookupError::TimedOut`]. A second call replaces the first. A
     /// call after the first poll has no effect.
     pub fn timeout(mut self, duration: Duration) -> Self {
-        self.patience = Some(duration);
+        self.timeout = Some(duration);
         self
     }
 }
@@ -79,34 +76,32 @@ impl<M> Wait<M> {
 impl<M: Send + 'static> Wait<M> {
     /// Enters the list of the name.
     fn begin(&mut self) -> Result<(), LookupError> {
-        let listed = self.name.with_runtime(|runtime| {
+        let entry = self.name.with_runtime(|runtime| {
             let fresh = Arc::new(Waiters::new());
             let names = &runtime.directory_made().names;
             let waits = names.change(self.name.as_str(), |entry| {
                 entry.waits.get_or_insert(fresh).clone()
             })?;
-            Some(Listed {
+            Some(WaitEntry {
                 runtime: runtime.clone(),
                 waits,
                 ticket: Ticket::default(),
             })
         });
-        let listed = listed.flatten().ok_or(LookupError::NoRuntime)?;
-        self.phase = Phase::Waiting(listed);
-        self.deadline = self.patience.map(sleep);
+        self.entry = Some(entry.flatten().ok_or(LookupError::NoRuntime)?);
+        self.deadline = self.timeout.map(sleep);
         Ok(())
     }
 
     fn poll_list(&mut self, cx: &mut Context<'_>) -> Poll<Result<Address<M>, LookupError>> {
-        if let Phase::New = self.phase {
+        assert!(!self.is_over, "`wait` polled after it was ready");
+        if self.entry.is_none() {
             self.begin()?;
         }
-        let Phase::Waiting(listed) = &mut self.phase else {
-            panic!("`wait` polled after it was ready")
-        };
+        let entry = self.entry.as_mut().expect("the first poll has set it");
         let found = Cell::new(None);
         let happened = || {
-            let now = match self.name.find(&listed.runtime) {
+            let now = match self.name.find(&entry.runtime) {
                 Some(Ok(None)) => return false,
                 Some(Ok(Some(address))) => Ok(address),
                 Some(Err(registered)) => Err(self.name.wrong_type(registered)),
@@ -115,7 +110,7 @@ impl<M: Send + 'static> Wait<M> {
             found.set(Some(now));
             true
         };
-        let polled = listed.waits.poll(&mut listed.ticket, cx, happened);
+        let polled = entry.waits.poll(&mut entry.ticket, cx, happened);
         polled.map(|()| found.take().expect("it was found"))
     }
 }
@@ -123,16 +118,16 @@ impl<M: Send + 'static> Wait<M> {
 impl<M> Wait<M> {
     /// Leaves the list of the name, and drops the list if it is empty.
     fn leave(&mut self) {
-        let phase = std::mem::replace(&mut self.phase, Phase::Over);
-        let Phase::Waiting(mut listed) = phase else {
+        self.is_over = true;
+        let Some(mut entry) = self.entry.take() else {
             return;
         };
-        if !listed.runtime.is_here() {
+        if !entry.runtime.is_here() {
             return;
         }
-        listed.waits.leave(&mut listed.ticket);
-        let names = &listed.runtime.directory_made().names;
-        names.leave_waits(self.name.as_str(), listed.waits);
+        entry.waits.leave(&mut entry.ticket);
+        let names = &entry.runtime.directory_made().names;
+        names.leave_waits(self.name.as_str(), entry.waits);
     }
 }
 
@@ -153,7 +148,7 @@ impl<M: Send + 'static> Future for Wait<M> {
         {
             polled = Poll::Ready(Err(LookupError::TimedOut {
                 name: this.name.text(),
-                after: this.patience.unwrap_or_default(),
+                after: this.timeout.unwrap_or_default(),
             }));
         }
         if polled.is_ready() {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Wake, Waker};
 
-use super::{KEPT, SHARDS, Shard, Table, Value};
+use super::{KEPT, NameShard, NameTable, SHARDS, Value};
 use crate::actor::{Context, actor};
 use crate::registry::{Group, Name, Wait};
 use crate::runtime::Runtime;
@@ -17,11 +17,11 @@ impl Value for u32 {
     }
 }
 
-impl<V> Table<V> {
+impl<V> NameTable<V> {
     /// Returns the number of hashes, and the number for which there is memory.
     fn size(&self) -> (usize, usize) {
         self.shards.iter().fold((0, 0), |(len, room), shard| {
-            shard.with(|Shard { values, .. }| (len + values.len(), room + values.capacity()))
+            shard.with(|NameShard { values, .. }| (len + values.len(), room + values.capacity()))
         })
     }
 }
@@ -29,9 +29,9 @@ impl<V> Table<V> {
 #[test]
 fn names_of_one_hash_have_values_of_their_own() {
     // Without seeds the order of the words does not count.
-    let table: Table<u32> = Table {
+    let table: NameTable<u32> = NameTable {
         seeds: [0; 2],
-        ..Table::new()
+        ..NameTable::new()
     };
     let names = ["1111111122222222", "2222222211111111"];
     assert_eq!(table.hash(names[0]), table.hash(names[1]));
@@ -48,7 +48,7 @@ fn names_of_one_hash_have_values_of_their_own() {
 
 #[test]
 fn a_closed_table_accepts_nothing() {
-    let table = Table::new();
+    let table = NameTable::new();
     table.change("a", |value| *value = 1);
     assert_eq!(table.close().collect::<Vec<u32>>(), [1]);
     assert_eq!(table.look("a", |value| value.copied()), None);

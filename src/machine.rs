@@ -145,11 +145,9 @@
 
 mod builder;
 mod definition;
-mod initial;
 mod intake;
 mod running;
 
 pub use builder::machine;
-pub use definition::{Machine, Next};
-pub use initial::Initial;
+pub use definition::{Initial, Machine, Next};
 pub use running::Ended;

@@ -5,7 +5,6 @@
 //! futures and errors. A request is any future; most are asks. Nothing starts before the first
 //! poll, and dropping one of these futures drops the requests in it, which cancels them.
 
-mod all;
 pub(crate) mod concurrently;
 pub(crate) mod retry;
 pub(crate) mod sequentially;
@@ -35,8 +34,8 @@ impl<E: fmt::Display> fmt::Display for First<E> {
 // The text has the error, so it is not a source as well.
 impl<E: std::error::Error> std::error::Error for First<E> {}
 
-/// Puts the future of the next request in its place, or none. Not in the function that polls it, so
+/// Puts the future of the next request in its slot, or none. Not in the function that polls it, so
 /// that no copy of the future stays on the stack meanwhile.
-fn put<F>(mut place: Pin<&mut Option<F>>, next: impl FnOnce() -> Option<F>) {
-    place.set(next());
+fn put<F>(mut slot: Pin<&mut Option<F>>, next: impl FnOnce() -> Option<F>) {
+    slot.set(next());
 }

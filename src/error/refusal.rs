@@ -24,10 +24,10 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 #[doc(alias = "Faulted")]
-pub struct Refusal(Arc<Parts>);
+pub struct Refusal(Arc<RefusalParts>);
 
 #[derive(Clone, PartialEq, Eq)]
-struct Parts {
+struct RefusalParts {
     kind: RefusalKind,
     condition: Cow<'static, str>,
     explanation: String,
@@ -140,7 +140,7 @@ impl Refusal {
     }
 
     fn with(kind: RefusalKind, condition: Cow<'static, str>, explanation: String) -> Self {
-        Refusal(Arc::new(Parts {
+        Refusal(Arc::new(RefusalParts {
             kind,
             condition,
             explanation,

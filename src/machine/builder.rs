@@ -2,8 +2,7 @@
 
 use std::future::Future;
 
-use super::definition::Machine;
-use super::initial::Initial;
+use super::definition::{Initial, Machine};
 use super::running::{Ended, drive};
 use crate::actor::ActorBuilder;
 

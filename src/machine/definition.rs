@@ -1,4 +1,4 @@
-//! What a program says of its state machine.
+//! What a program says of its state machine, and the machine before its first message.
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -78,5 +78,38 @@ impl<A: Machine> fmt::Debug for Next<A> {
             Next::Ignore(_) => "Ignore(..)",
             Next::Done(_) => "Done(..)",
         })
+    }
+}
+
+/// A machine with its first state, as it is spawned.
+///
+/// [`machine`](super::machine()) creates it, and [`SpawnError`](crate::SpawnError) returns it.
+pub struct Initial<A: Machine> {
+    pub(super) machine: A,
+    pub(super) state: A::State,
+    /// The maximum number of saved messages.
+    pub(super) saved: usize,
+}
+
+impl<A: Machine> Initial<A> {
+    /// Returns the value and the state.
+    pub fn into_inner(self) -> (A, A::State) {
+        (self.machine, self.state)
+    }
+}
+
+impl<A: Machine<State: Clone> + Clone> Clone for Initial<A> {
+    fn clone(&self) -> Self {
+        Initial {
+            machine: self.machine.clone(),
+            state: self.state.clone(),
+            saved: self.saved,
+        }
+    }
+}
+
+impl<A: Machine> fmt::Debug for Initial<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Initial").finish_non_exhaustive()
     }
 }

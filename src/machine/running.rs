@@ -1,7 +1,6 @@
 //! The loop that drives a machine, and its result.
 
-use super::definition::{Machine, Next};
-use super::initial::Initial;
+use super::definition::{Initial, Machine, Next};
 use super::intake::Intake;
 use crate::actor::Context;
 
@@ -30,7 +29,7 @@ pub(super) async fn drive<A: Machine>(
     let mut value = None;
     loop {
         // The message is in a block that ends before the second wait. Otherwise the compiler keeps
-        // a place for it in the future, and copies it there and back.
+        // room for it in the future, and copies it there and back.
         let handling = {
             let message = match intake.has_due() {
                 true => intake.next_due().await,

@@ -1,5 +1,9 @@
 //! Requests that run at the same time.
+//!
+//! Those of a tuple are polled together. Those of a list are polled only when their own wakers were
+//! woken. The outputs keep the order of the requests.
 
+use std::convert::{Infallible, identity};
 use std::fmt;
 use std::future::{self, Future, IntoFuture, Ready};
 use std::pin::Pin;
@@ -11,8 +15,7 @@ use futures_util::{FutureExt, TryFutureExt};
 use pin_project_lite::pin_project;
 
 use super::First;
-use super::all::{All, TryAll};
-use crate::task::is_large;
+use crate::task::{Unordered, is_large};
 use crate::time::{Timeout, timeout};
 
 /// Runs requests at the same time, and waits for all of their outputs.
@@ -60,7 +63,7 @@ use crate::time::{Timeout, timeout};
 /// ```
 pub fn concurrently<R: Requests>(requests: R) -> Concurrently<R> {
     Concurrently {
-        state: State::Waiting {
+        state: ConcurrentState::Waiting {
             requests: Some(requests),
         },
     }
@@ -110,13 +113,13 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct Concurrently<R: Requests> {
         #[pin]
-        state: State<R>,
+        state: ConcurrentState<R>,
     }
 }
 
 pin_project! {
-    #[project = StateProjected]
-    enum State<R: Requests> {
+    #[project = ConcurrentProjected]
+    enum ConcurrentState<R: Requests> {
         // `None` if the begin has panicked.
         Waiting { requests: Option<R> },
         Running { #[pin] running: R::Running },
@@ -127,17 +130,17 @@ pin_project! {
 
 /// Each step is a function of its own, so that no copy of large requests stays on the stack for the
 /// next one.
-impl<R: Requests> State<R> {
+impl<R: Requests> ConcurrentState<R> {
     fn begin(mut self: Pin<&mut Self>) {
-        let StateProjected::Waiting { requests } = self.as_mut().project() else {
+        let ConcurrentProjected::Waiting { requests } = self.as_mut().project() else {
             return;
         };
         if const { is_large::<R>() } {
             let running = boxed(requests).run_boxed();
-            return self.put(|| State::Boxed { running });
+            return self.put(|| ConcurrentState::Boxed { running });
         }
         let running = requests.take().expect(OVER).run();
-        self.put(|| State::Running { running });
+        self.put(|| ConcurrentState::Running { running });
     }
 
     fn put(mut self: Pin<&mut Self>, next: impl FnOnce() -> Self) {
@@ -176,7 +179,7 @@ impl<R: Requests> Concurrently<R> {
     where
         R: FallibleRequests,
     {
-        let State::Waiting { requests } = self.state else {
+        let ConcurrentState::Waiting { requests } = self.state else {
             panic!("the requests run already")
         };
         concurrently(FirstFault(requests.expect(OVER)))
@@ -190,11 +193,11 @@ impl<R: Requests> Future for Concurrently<R> {
         let mut state = self.project().state;
         state.as_mut().begin();
         let output = match state.as_mut().project() {
-            StateProjected::Running { running } => ready!(running.poll(cx)),
-            StateProjected::Boxed { running } => ready!(running.poll(cx)),
+            ConcurrentProjected::Running { running } => ready!(running.poll(cx)),
+            ConcurrentProjected::Boxed { running } => ready!(running.poll(cx)),
             _ => panic!("{OVER}"),
         };
-        state.put(|| State::Over);
+        state.put(|| ConcurrentState::Over);
         Poll::Ready(output)
     }
 }
@@ -215,7 +218,7 @@ impl<R: FallibleRequests> Requests for FirstFault<R> {
     type Running = R::Trying;
     type Boxed = R::TryingBoxed;
 
-    // Not inlined, as the steps of `State`.
+    // Not inlined, as the steps of `ConcurrentState`.
     #[inline(never)]
     fn run(self) -> Self::Running {
         self.0.attempt()
@@ -234,6 +237,70 @@ impl<R> FirstFault<R> {
     }
 }
 
+pin_project! {
+    /// A future with its position.
+    struct Indexed<F> {
+        index: usize,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Indexed<F> {
+    type Output = (usize, F::Output);
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        this.future.poll(cx).map(|output| (*this.index, output))
+    }
+}
+
+/// Futures of one type that run at once, and the values `V` of those that have completed.
+///
+/// It waits for all values, or for the first error.
+pub struct AllOf<F: Future, V, E> {
+    futures: Unordered<Indexed<F>>,
+    values: Vec<Option<V>>,
+    /// Returns the value of an output, or its error.
+    value: fn(F::Output) -> Result<V, E>,
+}
+
+impl<F: Future, V, E> AllOf<F, V, E> {
+    fn new(futures: impl IntoIterator<Item = F>, value: fn(F::Output) -> Result<V, E>) -> Self {
+        let futures = futures.into_iter().enumerate();
+        let futures: Unordered<_> = futures
+            .map(|(index, future)| Indexed { index, future })
+            .collect();
+        AllOf {
+            values: (0..futures.len()).map(|_| None).collect(),
+            futures,
+            value,
+        }
+    }
+}
+
+// The futures are boxed by the list, and the values are never pinned.
+impl<F: Future, V, E> Unpin for AllOf<F, V, E> {}
+
+impl<F: Future, V, E> Future for AllOf<F, V, E> {
+    type Output = Result<Vec<V>, First<E>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        while let Some((index, output)) = ready!(self.futures.poll_next(cx)) {
+            match (self.value)(output) {
+                Ok(value) => self.values[index] = Some(value),
+                Err(error) => {
+                    self.futures.clear();
+                    return Poll::Ready(Err(First { index, error }));
+                }
+            }
+        }
+        let values = std::mem::take(&mut self.values).into_iter();
+        let values = values.map(|value| value.expect("each future was polled to its end"));
+        Poll::Ready(Ok(values.collect()))
+    }
+}
+
 /// Implements the traits for a list of futures of one type, given a list in a box as a `Vec`.
 macro_rules! list {
     ([$($generics:tt)*] $List:ty, |$boxed:ident| $as_vec:expr) => {
@@ -241,15 +308,26 @@ macro_rules! list {
 
         impl<F: IntoFuture, $($generics)*> Requests for $List {
             type Output = Vec<F::Output>;
-            type Running = Either<All<F::IntoFuture>, All<Pin<Box<F::IntoFuture>>>>;
+            type Running = Map<
+                Either<
+                    AllOf<F::IntoFuture, F::Output, Infallible>,
+                    AllOf<Pin<Box<F::IntoFuture>>, F::Output, Infallible>,
+                >,
+                fn(Result<Self::Output, First<Infallible>>) -> Self::Output,
+            >;
             type Boxed = Self::Running;
 
             fn run(self) -> Self::Running {
-                if const { is_large::<F>() } {
+                let all = if const { is_large::<F>() } {
                     let boxed = |it: F| Box::pin(it.into_future());
-                    return Either::Right(All::new(self.into_iter().map(boxed)));
-                }
-                Either::Left(All::new(self.into_iter().map(F::into_future)))
+                    Either::Right(AllOf::new(self.into_iter().map(boxed), Ok))
+                } else {
+                    Either::Left(AllOf::new(self.into_iter().map(F::into_future), Ok))
+                };
+                all.map(|outputs| match outputs {
+                    Ok(outputs) => outputs,
+                    Err(First { error, .. }) => match error {},
+                })
             }
 
             fn run_boxed(self: Box<Self>) -> Self::Running {
@@ -264,15 +342,15 @@ macro_rules! list {
         {
             type Values = Vec<T>;
             type Error = E;
-            type Trying = Either<TryAll<F::IntoFuture, T>, TryAll<Pin<Box<F::IntoFuture>>, T>>;
+            type Trying = Either<AllOf<F::IntoFuture, T, E>, AllOf<Pin<Box<F::IntoFuture>>, T, E>>;
             type TryingBoxed = Self::Trying;
 
             fn attempt(self) -> Self::Trying {
                 if const { is_large::<F>() } {
                     let boxed = |it: F| Box::pin(it.into_future());
-                    return Either::Right(TryAll::new(self.into_iter().map(boxed)));
+                    return Either::Right(AllOf::new(self.into_iter().map(boxed), identity));
                 }
-                Either::Left(TryAll::new(self.into_iter().map(F::into_future)))
+                Either::Left(AllOf::new(self.into_iter().map(F::into_future), identity))
             }
 
             fn attempt_boxed(self: Box<Self>) -> Self::Trying {
@@ -295,9 +373,9 @@ macro_rules! pairs {
     (run $f:ident) => { $f.into_future() };
     (run $f:ident $($rest:ident)+) => { join($f.into_future(), pairs!(run $($rest)+)) };
 
-    (trying $F:ident) => { Tagged<$F::IntoFuture, Error> };
+    (trying $F:ident) => { MapErr<$F::IntoFuture, fn(Error) -> First<Error>> };
     (trying $F:ident $($Rest:ident)+) => {
-        TryJoin<Tagged<$F::IntoFuture, Error>, pairs!(trying $($Rest)+)>
+        TryJoin<pairs!(trying $F), pairs!(trying $($Rest)+)>
     };
     (values $T:ident) => { $T };
     (values $T:ident $($Rest:ident)+) => { ($T, pairs!(values $($Rest)+)) };
@@ -310,9 +388,7 @@ macro_rules! pairs {
     (nest $name:ident $($rest:ident)+) => { ($name, pairs!(nest $($rest)+)) };
 }
 
-/// A request of a tuple, whose error gets the request's position.
-type Tagged<F, E> = MapErr<F, fn(E) -> First<E>>;
-
+/// Gives the error of a request of a tuple the request's position.
 fn tag<const INDEX: usize, E>(error: E) -> First<E> {
     First {
         index: INDEX,

@@ -5,7 +5,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,10 +14,9 @@ use mio::event::Events;
 use mio::{Poll, Registry, Token};
 
 use super::deadlines::{Deadline, Deadlines};
-use super::place::Place;
-use super::seat::{Seat, Taken};
-use super::sources::Sources;
-use super::watch::{TICK, Watch};
+use super::poller::{PollerGuard, PollerLock, TICK, Watchdog};
+use super::sources::SocketTable;
+use super::worker::DrivenWorker;
 
 /// How long a busy worker runs before it looks for events.
 const RUN: Duration = Duration::from_micros(200);
@@ -31,13 +30,13 @@ static REACTOR: OnceLock<Reactor> = OnceLock::new();
 #[derive(Debug)]
 pub(crate) struct Reactor {
     pub(super) registry: Registry,
-    pub(super) sources: Sources,
+    sockets: Mutex<SocketTable>,
     deadlines: Deadlines,
-    seat: Seat,
-    watch: Watch,
+    poller: PollerLock,
+    watchdog: Watchdog,
     /// The workers that are driven.
     driven: AtomicUsize,
-    /// Ends the wait of the sitter.
+    /// Ends the wait of the thread that polls.
     kick: Arc<mio::Waker>,
 }
 
@@ -59,13 +58,18 @@ impl Reactor {
         let thread = thread.spawn(|| REACTOR.wait().keep_watch())?;
         Ok(REACTOR.get_or_init(|| Reactor {
             registry,
-            sources: Sources::default(),
+            sockets: Mutex::default(),
             deadlines: Deadlines::new(kick.clone()),
-            seat: Seat::new(poll),
-            watch: Watch::new(thread.thread().clone()),
+            poller: PollerLock::new(poll),
+            watchdog: Watchdog::new(thread.thread().clone()),
             driven: AtomicUsize::new(0),
             kick,
         }))
+    }
+
+    /// Locks the sockets that are registered. No waker is called or dropped meanwhile.
+    pub(super) fn sockets(&self) -> MutexGuard<'_, SocketTable> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a future that completes at an instant, or up to a millisecond later.
@@ -76,66 +80,67 @@ impl Reactor {
     /// Runs a worker on the calling thread until it completes. While it is pending, the thread waits
     /// for events if no other one does.
     pub(crate) fn drive(&'static self, mut worker: Pin<&mut dyn Future<Output = ()>>) {
-        let _driven = Driven::new(self);
-        let place = Arc::new(Place::new(self.kick.clone()));
-        let waker = Waker::from(place.clone());
+        let _driven = DrivenGuard::new(self);
+        let state = Arc::new(DrivenWorker::new(self.kick.clone()));
+        let waker = Waker::from(state.clone());
         let (mut looked, mut woken) = (Instant::now(), Vec::new());
         loop {
-            place.run();
+            state.run();
             let polled = worker.as_mut().poll(&mut Context::from_waker(&waker));
             if polled.is_ready() {
                 return;
             }
-            if !place.is_woken() {
-                self.wait(&place, &mut woken);
+            if !state.is_woken() {
+                self.wait(&state, &mut woken);
                 looked = Instant::now();
             } else if looked.elapsed() >= RUN {
-                if let Some(taken) = self.seat.take() {
-                    self.look(taken, &mut woken);
+                if let Some(poller) = self.poller.try_lock() {
+                    self.look(poller, &mut woken);
                 }
                 looked = Instant::now();
             }
         }
     }
 
-    /// Waits until the worker is woken, in the seat if it is free.
-    fn wait(&self, place: &Arc<Place>, woken: &mut Vec<Waker>) {
-        while !place.is_woken() {
-            match self.seat.take_or_note(place) {
-                Some(taken) => self.gather(taken, woken, |taken| {
+    /// Waits until the worker is woken: for the system if the poller is free, and otherwise for it.
+    fn wait(&self, worker: &Arc<DrivenWorker>, woken: &mut Vec<Waker>) {
+        while !worker.is_woken() {
+            match self.poller.try_lock_or_note(worker) {
+                Some(poller) => self.gather(poller, woken, |poller| {
                     let time = self.deadlines.begin_wait();
                     let mut events = Err(io::ErrorKind::Interrupted.into());
-                    place.sit(|| events = taken.wait(time));
+                    worker.poll_system(|| events = poller.wait(time));
                     events
                 }),
                 None => {
-                    place.park();
-                    self.seat.forget(place);
+                    worker.park();
+                    self.poller.forget(worker);
                 }
             }
         }
     }
 
     /// Looks for events without waiting.
-    fn look(&self, taken: Taken<'_>, woken: &mut Vec<Waker>) {
-        self.gather(taken, woken, |taken| taken.wait(Some(Duration::ZERO)));
+    fn look(&self, poller: PollerGuard<'_>, woken: &mut Vec<Waker>) {
+        self.gather(poller, woken, |poller| poller.wait(Some(Duration::ZERO)));
     }
 
     /// Wakes what waits for the events that come, and for the deadlines that are over. `woken` is
     /// room for it, which is empty before and after.
     fn gather(
         &self,
-        mut taken: Taken<'_>,
+        mut poller: PollerGuard<'_>,
         woken: &mut Vec<Waker>,
-        wait: impl for<'t> FnOnce(&'t mut Taken<'_>) -> io::Result<&'t Events>,
+        wait: impl for<'t> FnOnce(&'t mut PollerGuard<'_>) -> io::Result<&'t Events>,
     ) {
         // A wait that was interrupted has no events.
-        if let Ok(events) = wait(&mut taken) {
-            self.sources.note(events, woken);
+        if let Ok(events) = wait(&mut poller) {
+            self.sockets().note(events, woken);
         }
         self.deadlines.end_wait(woken);
-        drop(taken);
-        self.watch.notice();
+        // Unlocked before any waker is called: another thread can poll meanwhile.
+        drop(poller);
+        self.watchdog.note_unlocked();
         for waker in woken.drain(..) {
             // A panic belongs to the waker, and the others are called all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
@@ -145,11 +150,11 @@ impl Reactor {
     /// Keeps watch as long as the process runs.
     fn keep_watch(&self) {
         loop {
-            let before = self.seat.taken();
+            let before = self.poller.times_locked();
             thread::sleep(TICK);
-            if !self.seat.is_free() {
-                self.watch.rest(&self.seat);
-            } else if self.seat.taken() == before {
+            if !self.poller.is_free() {
+                self.watchdog.rest(&self.poller);
+            } else if self.poller.times_locked() == before {
                 self.attend();
             }
         }
@@ -157,34 +162,34 @@ impl Reactor {
 
     /// Attends to sockets to which no thread attends.
     fn attend(&self) {
-        // A worker that waits is the better sitter.
-        while !self.seat.call_idle()
-            && let Some(taken) = self.seat.take()
+        // A worker that waits polls at less cost than this thread.
+        while !self.poller.wake_idle()
+            && let Some(poller) = self.poller.try_lock()
         {
             // Relaxed: only the number counts.
             if self.driven.load(Ordering::Relaxed) > 0 {
-                // All workers are busy, and the first one that is not takes the seat.
-                return self.look(taken, &mut Vec::new());
+                // All workers are busy, and the first one that is not locks the poller.
+                return self.look(poller, &mut Vec::new());
             }
-            self.gather(taken, &mut Vec::new(), |taken| {
-                taken.wait(self.deadlines.begin_wait())
+            self.gather(poller, &mut Vec::new(), |poller| {
+                poller.wait(self.deadlines.begin_wait())
             });
         }
     }
 }
 
-/// A worker that is driven, until it ends or panics.
-struct Driven(&'static Reactor);
+/// Counts a worker that is driven, until it ends or panics.
+struct DrivenGuard(&'static Reactor);
 
-impl Driven {
+impl DrivenGuard {
     fn new(reactor: &'static Reactor) -> Self {
         // Relaxed: only the number counts.
         reactor.driven.fetch_add(1, Ordering::Relaxed);
-        Driven(reactor)
+        DrivenGuard(reactor)
     }
 }
 
-impl Drop for Driven {
+impl Drop for DrivenGuard {
     fn drop(&mut self) {
         // Relaxed: only the number counts.
         self.0.driven.fetch_sub(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The deadlines of workers that wait: the sitter waits no longer than to the earliest one.
+//! The deadlines of workers that wait: the thread that polls waits no longer than to the earliest one.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -9,18 +9,19 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    set: Mutex<Set>,
-    /// Ends the wait of the sitter.
+    set: Mutex<DeadlineSet>,
+    /// Ends the wait of the thread that polls.
     kick: Arc<mio::Waker>,
 }
 
 #[derive(Debug, Default)]
-struct Set {
+struct DeadlineSet {
     /// By the time and a number that no other deadline has.
     waiting: BTreeMap<(Instant, u64), Waker>,
     last: u64,
-    /// The sitter waits, and until when.
-    sits_until: Option<Option<Instant>>,
+    /// Whether a thread polls, and until when if there is a limit.
+    is_polling: bool,
+    polls_until: Option<Instant>,
 }
 
 impl Deadlines {
@@ -31,18 +32,18 @@ impl Deadlines {
         }
     }
 
-    /// Returns how long the sitter may wait from now on.
+    /// Returns how long the thread that polls may wait from now on.
     pub(super) fn begin_wait(&self) -> Option<Duration> {
         let mut set = self.set();
         let first = set.waiting.first_key_value().map(|((at, _), _)| *at);
-        set.sits_until = Some(first);
+        (set.is_polling, set.polls_until) = (true, first);
         first.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Notes that the sitter does not wait any more, and adds to `woken` what is due.
+    /// Notes that no thread polls any more, and adds to `woken` what is due.
     pub(super) fn end_wait(&self, woken: &mut Vec<Waker>) {
         let mut set = self.set();
-        set.sits_until = None;
+        set.is_polling = false;
         if set.waiting.is_empty() {
             return;
         }
@@ -52,7 +53,7 @@ impl Deadlines {
         }
     }
 
-    fn set(&self) -> MutexGuard<'_, Set> {
+    fn set(&self) -> MutexGuard<'_, DeadlineSet> {
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -91,12 +92,12 @@ impl Future for Deadline {
             }
         };
         let before = set.waiting.insert((self.at, number), cx.waker().clone());
-        let is_later = |until: Option<Instant>| until.is_none_or(|until| self.at < until);
-        let wakes = set.sits_until.is_some_and(is_later);
+        // A thread that polls would wait longer than to this deadline.
+        let must_wake = set.is_polling && set.polls_until.is_none_or(|until| self.at < until);
         drop(set);
         drop(before);
         self.number = Some(number);
-        if wakes {
+        if must_wake {
             // Without it, this deadline is late. Nothing better can be done.
             let _ = self.all.kick.wake();
         }

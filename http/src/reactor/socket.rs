@@ -1,28 +1,113 @@
-//! A TCP connection, which asks the system for nothing that is not there.
+//! Sockets: those that accept connections, and those that are connections.
+//!
+//! A socket asks the system for nothing that is not there.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use mio::Interest;
+use greenroom::unblock;
+use mio::event;
 use mio::net::TcpStream;
+use mio::{Interest, Token};
 
-use super::names::resolve;
-use super::registered::Registered;
+use super::core::Reactor;
+use super::sources::Readiness;
 
-/// A read that has not filled its room has emptied the socket, and the system tells what comes
+/// A read that has not filled its room has emptied the socket, and the system reports what comes
 /// later. Elsewhere only a read that would block has done so.
-const IS_TOLD: bool = cfg!(any(target_os = "linux", target_os = "android"));
+const REPORTS_MORE: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+/// A socket that is registered for as long as it lives.
+#[derive(Debug)]
+struct RegisteredSocket<S: event::Source> {
+    inner: S,
+    readiness: Arc<Readiness>,
+    number: usize,
+    reactor: &'static Reactor,
+}
+
+impl<S: event::Source> RegisteredSocket<S> {
+    fn new(mut inner: S, interest: Interest) -> io::Result<Self> {
+        let reactor = Reactor::get()?;
+        let readiness = Arc::new(Readiness::default());
+        let number = reactor.sockets().add(readiness.clone());
+        if let Err(error) = reactor
+            .registry
+            .register(&mut inner, Token(number), interest)
+        {
+            let removed = reactor.sockets().remove(number);
+            drop(removed);
+            return Err(error);
+        }
+        Ok(RegisteredSocket {
+            inner,
+            readiness,
+            number,
+            reactor,
+        })
+    }
+}
+
+impl<S: event::Source> Drop for RegisteredSocket<S> {
+    fn drop(&mut self) {
+        // It is closed next, so nothing depends on this.
+        let _ = self.reactor.registry.deregister(&mut self.inner);
+        let removed = self.reactor.sockets().remove(self.number);
+        drop(removed);
+    }
+}
+
+/// A socket that accepts connections.
+#[derive(Debug)]
+pub(crate) struct Acceptor(RegisteredSocket<mio::net::TcpListener>);
+
+impl Acceptor {
+    /// Listens at the first of these addresses that is free.
+    pub(crate) fn bind(addresses: &[SocketAddr]) -> io::Result<Self> {
+        let listener = TcpListener::bind(addresses)?;
+        listener.set_nonblocking(true)?;
+        let listener = mio::net::TcpListener::from_std(listener);
+        RegisteredSocket::new(listener, Interest::READABLE).map(Acceptor)
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, no connection is lost.
+    pub(crate) async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
+        let direction = &self.0.readiness.read;
+        loop {
+            poll_fn(|cx| direction.poll_ready(cx)).await;
+            direction.take();
+            let accepted = self.0.inner.accept();
+            if let Err(error) = &accepted
+                && error.kind() == io::ErrorKind::WouldBlock
+            {
+                continue;
+            }
+            // More may have come, and what has failed may succeed later.
+            direction.give_back();
+            let (stream, peer) = accepted?;
+            return Ok((Socket::new(stream)?, peer));
+        }
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.inner.local_addr()
+    }
+}
 
 /// A connection. One task at a time reads, and one writes.
 #[derive(Debug)]
-pub(crate) struct Socket(Registered<TcpStream>);
+pub(crate) struct Socket(RegisteredSocket<TcpStream>);
 
 impl Socket {
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         let interest = Interest::READABLE | Interest::WRITABLE;
-        Registered::new(stream, interest).map(Socket)
+        RegisteredSocket::new(stream, interest).map(Socket)
     }
 
     /// Connects to the first address of a name with a port that answers.
@@ -42,7 +127,7 @@ impl Socket {
 
     async fn connect_to(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(TcpStream::connect(address)?)?;
-        let (stream, write) = (&socket.0.inner, &socket.0.source.write);
+        let (stream, write) = (&socket.0.inner, &socket.0.readiness.write);
         loop {
             poll_fn(|cx| write.poll_ready(cx)).await;
             write.take();
@@ -64,7 +149,7 @@ impl Socket {
         cx: &mut Context<'_>,
         bytes: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let direction = &self.0.source.read;
+        let direction = &self.0.readiness.read;
         loop {
             ready!(direction.poll_ready(cx));
             direction.take();
@@ -72,7 +157,7 @@ impl Socket {
             match &read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 // The end can be read again at once.
-                Ok(read) if IS_TOLD && 0 < *read && *read < bytes.len() => {
+                Ok(read) if REPORTS_MORE && 0 < *read && *read < bytes.len() => {
                     direction.give_back_end();
                 }
                 _ => direction.give_back(),
@@ -98,7 +183,7 @@ impl Socket {
         cx: &mut Context<'_>,
         mut write: impl FnMut(&TcpStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let direction = &self.0.source.write;
+        let direction = &self.0.readiness.write;
         loop {
             ready!(direction.poll_ready(cx));
             if let Some(written) = unless_blocked(write(&self.0.inner)) {
@@ -124,7 +209,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Tells the other side that nothing more is written.
+    /// Ends the writing: the other side reads the end after what was written.
     pub(crate) fn end_writing(&self) -> io::Result<()> {
         self.0.inner.shutdown(Shutdown::Write)
     }
@@ -144,5 +229,18 @@ fn unless_blocked(tried: io::Result<usize>) -> Option<io::Result<usize>> {
     match tried.as_ref().is_err_and(is_blocked) {
         true => None,
         false => Some(tried),
+    }
+}
+
+/// Returns the addresses of a name with a port, of which there is at least one. It may take long.
+pub(crate) async fn resolve(name: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = name.parse() {
+        return Ok(vec![address]);
+    }
+    let name = name.to_owned();
+    let found = unblock(move || name.to_socket_addrs().map(Vec::from_iter)).await?;
+    match found.is_empty() {
+        true => Err(io::Error::other("the name has no address")),
+        false => Ok(found),
     }
 }

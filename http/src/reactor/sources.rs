@@ -1,72 +1,204 @@
-//! The sockets that are registered, by the numbers that events bear.
+//! The sockets that are registered: which directions may be tried, and which tasks wait.
 //!
-//! No waker is called or dropped while the lock is held, since a waker may drop a socket.
+//! A task waits for a direction only if it was tried after its readiness was taken. So an event during
+//! the try is kept. No waker is called or dropped while the table is locked, since a waker may drop a
+//! socket.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use mio::event::{Event, Events};
 
-use super::source::Source;
+/// The socket may be ready.
+const READY: u8 = 1;
+/// The other side sends no more. Whatever is read, another read has a result.
+const ENDED: u8 = 2;
+/// A task has waited. Few tasks ever wait to write.
+const WAITED: u8 = 4;
 
+/// The directions of a socket that may be tried.
 #[derive(Debug, Default)]
-pub(super) struct Sources(Mutex<Slots>);
+pub(super) struct Readiness {
+    pub(super) read: Direction,
+    pub(super) write: Direction,
+}
 
+/// One direction of a socket. One task at a time uses it.
+#[derive(Debug, Default)]
+pub(super) struct Direction {
+    state: AtomicU8,
+    waiting: Mutex<Option<Waker>>,
+}
+
+impl Direction {
+    /// Waits until the socket may be ready.
+    pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_ready() {
+            return Poll::Ready(());
+        }
+        // Relaxed: an event that does not see it was noted before, and is seen below.
+        if self.state.load(Ordering::Relaxed) & WAITED == 0 {
+            self.state.fetch_or(WAITED, Ordering::Relaxed);
+        }
+        let mut waiting = self.waiting();
+        match &mut *waiting {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        // An event is noted before it takes the waker. Either it finds this one, or it is seen here.
+        match self.is_ready() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        // Acquire pairs with the Release of `note`: the try comes after what the event reports.
+        self.state.load(Ordering::Acquire) & READY != 0
+    }
+
+    /// Takes the readiness, before a try. Only a later event or `give_back` brings it back.
+    pub(super) fn take(&self) {
+        // Acquire pairs with the Release of `note`.
+        self.state.fetch_and(!READY, Ordering::Acquire);
+    }
+
+    /// Brings the readiness back after a try that may be repeated at once.
+    pub(super) fn give_back(&self) {
+        // Relaxed: only the task itself reads it.
+        self.state.fetch_or(READY, Ordering::Relaxed);
+    }
+
+    /// Brings the readiness back after a try that has left nothing but the end, if it has come.
+    pub(super) fn give_back_end(&self) {
+        // Relaxed: an end that is not seen here brings the readiness itself.
+        if self.state.load(Ordering::Relaxed) & ENDED != 0 {
+            self.give_back();
+        }
+    }
+
+    /// Notes an event. Returns what waits for it.
+    pub(super) fn note(&self, has_ended: bool) -> Option<Waker> {
+        let state = if has_ended { READY | ENDED } else { READY };
+        // Release pairs with the Acquire of `take` and `is_ready`.
+        match self.state.fetch_or(state, Ordering::Release) & WAITED {
+            0 => None,
+            _ => self.waiting().take(),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The registered sockets, by the numbers that events bear.
+///
 /// A number is used again. An event of the socket that had it wakes the next one for nothing.
 #[derive(Debug, Default)]
-struct Slots {
-    all: Vec<Option<Arc<Source>>>,
+pub(super) struct SocketTable {
+    slots: Vec<Option<Arc<Readiness>>>,
     free: Vec<usize>,
 }
 
-impl Sources {
+impl SocketTable {
     /// Adds a socket. Returns its number.
-    pub(super) fn add(&self, source: Arc<Source>) -> usize {
-        let mut slots = self.slots();
-        let number = slots.free.pop();
-        let number = number.unwrap_or(slots.all.len());
-        match slots.all.get_mut(number) {
-            Some(slot) => *slot = Some(source),
-            None => slots.all.push(Some(source)),
+    pub(super) fn add(&mut self, socket: Arc<Readiness>) -> usize {
+        let number = self.free.pop();
+        let number = number.unwrap_or(self.slots.len());
+        match self.slots.get_mut(number) {
+            Some(slot) => *slot = Some(socket),
+            None => self.slots.push(Some(socket)),
         }
         number
     }
 
-    pub(super) fn remove(&self, number: usize) {
-        let mut slots = self.slots();
-        let removed = slots.all.get_mut(number).and_then(Option::take);
-        slots.free.push(number);
-        drop(slots);
-        drop(removed);
+    /// Removes a socket, which is to be dropped when the table is not locked any more.
+    pub(super) fn remove(&mut self, number: usize) -> Option<Arc<Readiness>> {
+        self.free.push(number);
+        self.slots.get_mut(number).and_then(Option::take)
     }
 
     /// Notes events, and adds to `woken` what waits for them.
     pub(super) fn note(&self, events: &Events, woken: &mut Vec<Waker>) {
-        let slots = self.slots();
         for event in events {
-            if let Some(Some(source)) = slots.all.get(event.token().0) {
-                note(source, event, woken);
+            if let Some(Some(socket)) = self.slots.get(event.token().0) {
+                note(socket, event, woken);
             }
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, Slots> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        let slots = self.slots();
-        slots.all.len() - slots.free.len()
+        self.slots.len() - self.free.len()
     }
 }
 
-fn note(source: &Source, event: &Event, woken: &mut Vec<Waker>) {
+fn note(socket: &Readiness, event: &Event, woken: &mut Vec<Waker>) {
     let is_over = event.is_error();
     if event.is_readable() || event.is_read_closed() || is_over {
-        woken.extend(source.read.note(event.is_read_closed() || is_over));
+        woken.extend(socket.read.note(event.is_read_closed() || is_over));
     }
     if event.is_writable() || event.is_write_closed() || is_over {
-        woken.extend(source.write.note(event.is_write_closed() || is_over));
+        woken.extend(socket.write.note(event.is_write_closed() || is_over));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+
+    use futures_lite::future::{block_on, poll_once};
+
+    use super::Direction;
+
+    #[test]
+    fn a_readiness_is_there_until_it_is_taken() {
+        let direction = Direction::default();
+        let is_ready = || block_on(poll_once(poll_fn(|cx| direction.poll_ready(cx)))).is_some();
+        assert!(!is_ready());
+        assert!(direction.note(false).is_some(), "the wait left its waker");
+        assert!(direction.note(false).is_none());
+        assert!(is_ready() && is_ready());
+        direction.take();
+        direction.give_back_end();
+        assert!(!is_ready(), "nothing has ended");
+        direction.give_back();
+        assert!(is_ready());
+        direction.take();
+        direction.note(true);
+        direction.take();
+        direction.give_back_end();
+        assert!(is_ready(), "an end stays");
+    }
+
+    /// Checks that a task which waits for the next event has seen all before it.
+    #[test]
+    fn no_event_between_a_try_and_a_wait_is_lost() {
+        const EVENTS: u32 = 200_000;
+        let direction = Arc::new(Direction::default());
+        let reported = Arc::new(AtomicU32::new(0));
+        let (own, reports) = (direction.clone(), reported.clone());
+        let reporter = thread::spawn(move || {
+            for _ in 0..EVENTS {
+                reports.fetch_add(1, Ordering::Relaxed);
+                if let Some(waker) = own.note(false) {
+                    waker.wake();
+                }
+            }
+        });
+        block_on(async {
+            let mut seen = 0;
+            while seen < EVENTS {
+                poll_fn(|cx| direction.poll_ready(cx)).await;
+                direction.take();
+                seen = reported.load(Ordering::Relaxed);
+            }
+        });
+        reporter.join().unwrap();
     }
 }

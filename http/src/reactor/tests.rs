@@ -132,7 +132,7 @@ fn descriptors() -> usize {
 fn sockets_that_are_dropped_leave_nothing() {
     let _alone = alone();
     let reactor = Reactor::get().unwrap();
-    let before = (reactor.sources.len(), descriptors());
+    let before = (reactor.sockets().len(), descriptors());
     for number in 0..300 {
         let (near, mut far) = pair();
         // A wait leaves a waker behind.
@@ -143,7 +143,7 @@ fn sockets_that_are_dropped_leave_nothing() {
             _ => block_on(near.write_all(b"unread")).unwrap(),
         }
     }
-    assert_eq!((reactor.sources.len(), descriptors()), before);
+    assert_eq!((reactor.sockets().len(), descriptors()), before);
 }
 
 /// A worker that counts how often it runs after a wake.
@@ -153,7 +153,7 @@ struct Counted {
     waker: Mutex<Option<Waker>>,
 }
 
-/// Wakes from other threads reach workers that sit, that wait beside the seat, and that run.
+/// Wakes from other threads reach workers that poll, that wait for the poller, and that run.
 #[test]
 fn no_wake_of_a_worker_is_lost() {
     const WAKES: usize = 20_000;
@@ -207,7 +207,7 @@ fn driven(mut turn: impl FnMut(&mut Context<'_>) -> Poll<()> + Send + 'static) -
     })
 }
 
-/// Nothing else wakes a thread that could sit: the watch calls the idle worker, or looks itself.
+/// Nothing else wakes a thread that could poll: the watchdog wakes the idle worker, or looks itself.
 #[test]
 fn a_socket_is_attended_to_while_the_worker_that_sat_has_a_long_turn() {
     let _alone = alone();
@@ -215,7 +215,7 @@ fn a_socket_is_attended_to_while_the_worker_that_sat_has_a_long_turn() {
         let (near, mut far) = pair();
         let (begins, has_begun) = channel();
         let (goes_on, ends) = channel();
-        // The first byte brings the worker into the seat, and the second one begins a long turn.
+        // The first byte lets the worker poll, and the second one begins a long turn.
         let busy = driven(move |cx| {
             let mut bytes = [0];
             while let Poll::Ready(read) = near.poll_read(cx, &mut bytes) {

@@ -1,31 +1,31 @@
-//! Where a worker is: it runs, or its thread waits in or beside the seat.
+//! The state of a driven worker: it runs, or its thread waits with the poller or for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Wake;
 use std::thread::{self, Thread};
 
-/// The place of a worker. As a waker, it lets the worker run again.
+/// A worker that is driven. As a waker, it lets the worker run again.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DrivenWorker {
     state: AtomicU8,
     thread: Thread,
-    /// Ends the wait of the sitter.
+    /// Ends the wait of the thread that polls.
     kick: Arc<mio::Waker>,
 }
 
-const RUNS: u8 = 0;
+const RUNNING: u8 = 0;
 /// It must run again.
 const WOKEN: u8 = 1;
 /// Its thread waits for the system.
-const SITS: u8 = 2;
+const POLLING: u8 = 2;
 /// Its thread waits for another thread.
 const PARKED: u8 = 3;
 
-impl Place {
-    /// Creates the place of the calling thread, which must run.
+impl DrivenWorker {
+    /// Creates the worker of the calling thread, which must run.
     pub(super) fn new(kick: Arc<mio::Waker>) -> Self {
-        Place {
+        DrivenWorker {
             state: AtomicU8::new(WOKEN),
             thread: thread::current(),
             kick,
@@ -35,7 +35,7 @@ impl Place {
     /// Begins to run. Later wakes count.
     pub(super) fn run(&self) {
         // Acquire pairs with the Release of `wake_by_ref`: it sees what was done before the wake.
-        self.state.swap(RUNS, Ordering::Acquire);
+        self.state.swap(RUNNING, Ordering::Acquire);
     }
 
     pub(super) fn is_woken(&self) -> bool {
@@ -44,16 +44,16 @@ impl Place {
     }
 
     /// Waits for the system with `wait`, unless the worker was woken.
-    pub(super) fn sit(&self, wait: impl FnOnce()) {
-        if self.change(RUNS, SITS) {
+    pub(super) fn poll_system(&self, wait: impl FnOnce()) {
+        if self.change(RUNNING, POLLING) {
             wait();
-            self.change(SITS, RUNS);
+            self.change(POLLING, RUNNING);
         }
     }
 
     /// Waits until the worker is woken.
     pub(super) fn park(&self) {
-        self.change(RUNS, PARKED);
+        self.change(RUNNING, PARKED);
         while !self.is_woken() {
             thread::park();
         }
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-impl Wake for Place {
+impl Wake for DrivenWorker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -77,7 +77,7 @@ impl Wake for Place {
         // Release pairs with the Acquire of `run`. Each wake is one, so that the last one counts.
         match self.state.swap(WOKEN, Ordering::Release) {
             // Without the kick, it waits for the next event. Nothing better can be done.
-            SITS => drop(self.kick.wake()),
+            POLLING => drop(self.kick.wake()),
             PARKED => self.thread.unpark(),
             _ => {}
         }

@@ -3,7 +3,6 @@
 mod builder;
 mod connection;
 mod exchange;
-mod io;
 mod pool;
 
 pub use builder::{Client, ClientBuilder, ConnectError};

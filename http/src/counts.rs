@@ -9,13 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Counts {
     /// Of requests for no type.
     pub(crate) others: Statuses,
-    rare: Mutex<Rare>,
-}
-
-#[derive(Debug, Default, Clone)]
-struct Rare {
-    limits: BTreeMap<&'static str, u64>,
-    connections: u64,
+    limits: Mutex<BTreeMap<&'static str, u64>>,
+    connections: AtomicU64,
 }
 
 /// The statuses that are counted: a response is completed only with one below this.
@@ -60,11 +55,12 @@ impl Statuses {
 
 impl Counts {
     pub(crate) fn limit(&self, name: &'static str) {
-        *self.rare().limits.entry(name).or_default() += 1;
+        *self.limits().entry(name).or_default() += 1;
     }
 
     pub(crate) fn connection(&self) {
-        self.rare().connections += 1;
+        // Relaxed: only the number counts.
+        self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns all counts, with those of the types by their names.
@@ -77,19 +73,15 @@ impl Counts {
             let counted = statuses.counted();
             counted.map(move |(status, count)| (name.to_owned(), status, count))
         });
-        let requests = requests.collect();
-        let Rare {
-            limits,
-            connections,
-        } = self.rare().clone();
         Numbers {
-            requests,
-            limits,
-            connections,
+            requests: requests.collect(),
+            limits: self.limits().clone(),
+            // Relaxed: only the number counts.
+            connections: self.connections.load(Ordering::Relaxed),
         }
     }
 
-    fn rare(&self) -> MutexGuard<'_, Rare> {
-        self.rare.lock().unwrap_or_else(PoisonError::into_inner)
+    fn limits(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::limits::Limits;
-use crate::values::{Problem, decode_part, faulted, fields, from_fields, from_json};
+use crate::values::{DecodeProblem, decode_part, faulted, fields, from_fields, from_json};
 use crate::wire::Framing;
 
 /// A type with a member of each kind.
@@ -58,7 +58,7 @@ enum Tagged {
 }
 
 /// Checks that a problem is a short line, whatever the input is.
-fn check<T>(read: Result<T, Problem>) {
+fn check<T>(read: Result<T, DecodeProblem>) {
     if let Err(problem) = read {
         let text = problem.to_string();
         assert!(text.len() < 2000, "{text}");
@@ -105,7 +105,8 @@ pub fn framing(bytes: &[u8]) {
 
 /// Returns where heads begin and end, and the status with which reading ends.
 fn pass(bytes: &[u8], step: usize) -> (Vec<usize>, Option<u16>) {
-    let mut framing = Framing::new(Limits::default().of_head());
+    let limits = Limits::default();
+    let mut framing = Framing::new(&limits);
     let (mut heads, mut buffer, mut before) = (Vec::new(), Vec::new(), 0);
     for piece in bytes.chunks(step) {
         buffer.extend_from_slice(piece);

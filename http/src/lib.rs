@@ -1,8 +1,7 @@
 //! Actors over HTTP: a typed message arrives at an address, and its answer goes back.
 //!
 //! A [`Server`] turns requests into messages for actors of greenroom, and their answers into
-//! responses. `GET /Xy?x=1&y=2` and `POST /Xy` both become the type that is registered as `Xy`. The
-//! model is the HTTP server of layer_cake.
+//! responses. `GET /Xy?x=1&y=2` and `POST /Xy` both become the type that is registered as `Xy`.
 //!
 //! # Requests
 //! - The last segment of the path names the type, whatever is before it.
@@ -46,7 +45,6 @@
 
 mod client;
 mod counts;
-mod driver;
 mod error;
 mod event;
 #[cfg(any(test, fuzzing))]
@@ -61,14 +59,14 @@ mod view;
 mod wire;
 
 pub use client::{Client, ClientBuilder, ConnectError};
-pub use driver::driver;
 pub use error::{ListenError, ListenProblem};
 pub use event::{CloseReason, HttpEvent};
 pub use limits::Limits;
 pub use message::{Body, HttpRequest, HttpResponse};
 /// The crate of the [collectors](Mount::collector).
 pub use prometheus_client;
-pub use server::{Report, Server, ServerBuilder};
+pub use reactor::driver;
+pub use server::{Server, ServerBuilder, StopReport};
 pub use values::PortableType;
 pub use values::answer::Answers;
 pub use view::{Mount, actors_page, metrics};
@@ -76,4 +74,4 @@ pub use view::{Mount, actors_page, metrics};
 /// Compiles and runs the program of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

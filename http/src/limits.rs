@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::values::JsonLimits;
-use crate::wire::{HeadLimits, Times};
 
 /// What clients may send and how long they may take, with the answer to those that exceed it.
 ///
@@ -110,24 +109,6 @@ impl Limits {
             0 => format!("the limit {name} is 0"),
             _ => format!("the limit {name} is {number}, more than {most}"),
         })
-    }
-
-    pub(crate) fn of_head(&self) -> HeadLimits {
-        HeadLimits {
-            head: self.head,
-            uri: self.uri,
-            header_value: self.header_value,
-            headers: self.headers,
-        }
-    }
-
-    pub(crate) fn times(&self) -> Times {
-        Times {
-            head: self.head_time,
-            idle: self.idle_time,
-            write: self.write_time,
-            answer: self.answer_time,
-        }
     }
 
     pub(crate) fn of_json(&self) -> JsonLimits {

@@ -7,9 +7,8 @@ mod connection;
 mod hosts;
 mod listener;
 mod route;
-mod service;
 mod site;
 mod status;
 
 pub use builder::{Server, ServerBuilder};
-pub use listener::Report;
+pub use listener::StopReport;

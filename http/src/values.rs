@@ -18,4 +18,4 @@ pub(crate) use limits::JsonLimits;
 pub(crate) use members::from_fields;
 pub use portable::PortableType;
 pub(crate) use portable::name_of;
-pub(crate) use problem::{Problem, shown};
+pub(crate) use problem::{DecodeProblem, shown};

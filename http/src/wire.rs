@@ -1,17 +1,18 @@
 //! Bytes of a connection, between the socket and hyper.
 //!
 //! hyper sees only heads and bodies whose framing is strict: [`Framing`] looks at each byte
-//! first. [`Wire`] and [`Clock`] keep the times within which a head must come and an answer go.
+//! first. [`CheckedSocket`] and [`ConnectionClock`] keep the times within which a head must come and an answer go.
 
 mod chunks;
 mod clock;
 mod framing;
 mod head;
 mod scan;
-mod shared;
+mod state;
 mod stream;
 
-pub(crate) use clock::Clock;
-pub(crate) use framing::{Framing, HeadLimits};
-pub(crate) use shared::{Shared, Times};
-pub(crate) use stream::Wire;
+pub(crate) use clock::ConnectionClock;
+pub(crate) use framing::Framing;
+pub(crate) use head::HttpRefusal;
+pub(crate) use state::ConnectionState;
+pub(crate) use stream::CheckedSocket;

@@ -57,7 +57,7 @@ use std::time::Duration;
 use futures_lite::future::{or, poll_once};
 use greenroom::trace::{Level, Lines};
 use greenroom::{Refusal, RefusalKind, Runtime, ctrl_c};
-use greenroom_http::{Answers, Report, Server, actors_page, metrics};
+use greenroom_http::{Answers, Server, StopReport, actors_page, metrics};
 
 use variants::{SpoolOptions, Variant, Xy};
 
@@ -92,7 +92,7 @@ async fn listen(options: &Options) -> Result<Server, Refusal> {
 }
 
 /// Stops the server. Returns `None` if Ctrl-C comes before the open requests are answered.
-async fn stop(server: &Server) -> Option<Report> {
+async fn stop(server: &Server) -> Option<StopReport> {
     let mut again = pin!(ctrl_c());
     // From this poll on, another Ctrl-C is noticed.
     let _ = poll_once(&mut again).await;
@@ -124,7 +124,7 @@ async fn serve(options: &Options, runtime: &Runtime) -> Refusal {
         eprintln!("Ctrl-C will not be noticed: {error}");
         std::future::pending::<()>().await;
     }
-    if let Some(Report { finished, cut, .. }) = stop(&server).await {
+    if let Some(StopReport { finished, cut, .. }) = stop(&server).await {
         println!("{finished} connections finished, {cut} were cut");
         runtime.shutdown().await;
     }

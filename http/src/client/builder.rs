@@ -10,9 +10,9 @@ use hyper::http::uri::Authority;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::connection::Target;
-use super::exchange::Typed;
-use super::pool::{Order, run};
+use super::connection::Upstream;
+use super::exchange::TypedExchange;
+use super::pool::{PoolMessage, run};
 use crate::values::answer::Answers;
 
 /// A client of a server, which gives addresses of the actors there.
@@ -48,7 +48,7 @@ use crate::values::answer::Answers;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Client {
-    address: Address<Order>,
+    address: Address<PoolMessage>,
 }
 
 /// The options of a [`Client`].
@@ -59,7 +59,7 @@ pub struct ClientBuilder {
     connections: usize,
     retry: Option<RetryIntervals>,
     form: Answers,
-    time: Duration,
+    timeout: Duration,
 }
 
 /// The connections of a client by default, and at most: each is an actor. A server takes 1024 in all
@@ -68,7 +68,7 @@ const CONNECTIONS: usize = 4;
 const CONNECTIONS_MAX: usize = 1024;
 
 /// The time of a request by default, as long as a server waits for its actors by default.
-const TIME: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The intervals between tries to connect by default, in milliseconds.
 const STEPS_MS: [u64; 4] = [100, 200, 400, 800];
@@ -103,7 +103,7 @@ impl Client {
             connections: CONNECTIONS,
             retry: None,
             form: Answers::Plain,
-            time: TIME,
+            timeout: TIMEOUT,
         }
     }
 
@@ -129,7 +129,7 @@ impl Client {
     {
         let name: Arc<str> = name.into();
         self.address.map(move |(question, reply)| {
-            Order::Carry(Box::new(Typed {
+            PoolMessage::Carry(Box::new(TypedExchange {
                 name: name.clone(),
                 question,
                 reply,
@@ -148,7 +148,7 @@ impl ClientBuilder {
 
     /// Sets the intervals at which a connection is tried again, by default four times within 1.5 s.
     /// Requests wait meanwhile.
-    pub fn retry(mut self, intervals: RetryIntervals) -> Self {
+    pub fn retry_intervals(mut self, intervals: RetryIntervals) -> Self {
         self.retry = Some(intervals);
         self
     }
@@ -164,8 +164,8 @@ impl ClientBuilder {
 
     /// Sets how long a request may take once it is sent, and how long a try to connect: 30 s by
     /// default.
-    pub fn timeout(mut self, time: Duration) -> Self {
-        self.time = time;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -191,7 +191,7 @@ impl ClientBuilder {
             )));
         }
         let steps = STEPS_MS.map(Duration::from_millis);
-        let target = Arc::new(Target {
+        let upstream = Arc::new(Upstream {
             address: self.address.clone(),
             retry: match self.retry {
                 Some(retry) => retry,
@@ -201,10 +201,10 @@ impl ClientBuilder {
                 }
             },
             form: self.form,
-            time: self.time,
+            timeout: self.timeout,
         });
         let connections = self.connections;
-        let pool = actor(move |cx| run(cx, target, connections)).name("http client");
+        let pool = actor(move |cx| run(cx, upstream, connections)).name("http client");
         let spawned = pool.try_spawn();
         let handle = spawned.map_err(|problem| error(problem.problem().to_string()))?;
         let address = handle.address();

@@ -3,7 +3,9 @@
 //! A request is sent again only if no byte of it was written.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use futures_lite::future::or;
@@ -13,10 +15,10 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::rt::ReadBufCursor;
 use hyper::{Method, Request};
 
 use super::exchange::Exchange;
-use super::io::Io;
 use crate::error::with_causes;
 use crate::reactor::Socket;
 use crate::values::answer::Answers;
@@ -28,55 +30,54 @@ const LARGEST: usize = 16 * 1024 * 1024;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The server, and how it is called.
-pub(super) struct Target {
+pub(super) struct Upstream {
     pub(super) address: String,
     pub(super) retry: RetryIntervals,
     pub(super) form: Answers,
     /// The time that a request may take, from its first byte to the last one of the answer, and
     /// that a try to connect may take.
-    pub(super) time: Duration,
-}
-
-/// An exchange, and the news that it is over.
-pub(super) struct Job {
-    pub(super) exchange: Box<dyn Exchange>,
-    pub(super) done: Reply<()>,
+    pub(super) timeout: Duration,
 }
 
 /// An open connection. Its task ends with it.
-struct Link {
+struct OpenConnection {
     sender: SendRequest<Full<Bytes>>,
     _task: Task<()>,
 }
 
-pub(super) async fn serve(mut cx: Context<Job>, target: Arc<Target>) {
-    let mut link = None;
-    while let Some(Job { exchange, done }) = cx.recv().await {
+/// Carries exchanges. The reply of each says that it is over.
+pub(super) async fn serve(
+    mut cx: Context<(Box<dyn Exchange>, Reply<()>)>,
+    upstream: Arc<Upstream>,
+) {
+    let mut open = None;
+    while let Some((exchange, done)) = cx.recv().await {
         if exchange.is_wanted() {
-            target.carry(&mut link, exchange).await;
+            upstream.carry(&mut open, exchange).await;
         }
         done.send(());
     }
 }
 
 /// What a request came to.
-enum Outcome {
+enum RequestOutcome {
     Answer(u16, Bytes),
     /// Nothing of it was sent.
     Unsent,
     Refused(Refusal),
 }
 
-impl Target {
-    async fn carry(&self, link: &mut Option<Link>, mut exchange: Box<dyn Exchange>) {
+impl Upstream {
+    /// Carries an exchange over the open connection, or a new one, which stays open after an answer.
+    async fn carry(&self, open: &mut Option<OpenConnection>, mut exchange: Box<dyn Exchange>) {
         let body = match exchange.body(self.form) {
             Ok(body) => Bytes::from(body),
             Err(why) => return exchange.refuse(why),
         };
         // A connection that was open may have ended meanwhile. A new one is tried once.
         loop {
-            let was_open = link.is_some();
-            let own = match link.take() {
+            let was_open = open.is_some();
+            let own = match open.take() {
                 Some(open) => Ok(open),
                 None => self.connect().await,
             };
@@ -88,22 +89,22 @@ impl Target {
                 Ok(request) => request,
                 Err(why) => return exchange.refuse(Refusal::new("malformed request", why)),
             };
-            let sent = async { Some(timeout(self.time, own.send(request)).await) };
+            let sent = async { Some(timeout(self.timeout, own.send(request)).await) };
             let Some(sent) = or(sent, given_up(&mut *exchange)).await else {
                 // The connection is closed, so the server sees that it need not answer.
                 return;
             };
             match sent {
-                Ok(Outcome::Answer(status, body)) => {
-                    *link = Some(own);
+                Ok(RequestOutcome::Answer(status, body)) => {
+                    *open = Some(own);
                     return exchange.answer(status, &body);
                 }
-                Ok(Outcome::Unsent) if was_open => {}
-                Ok(Outcome::Unsent) => {
+                Ok(RequestOutcome::Unsent) if was_open => {}
+                Ok(RequestOutcome::Unsent) => {
                     let why = format!("{:?} closed the connection", self.address);
                     return exchange.refuse(Refusal::of(RefusalKind::NotConnected, why));
                 }
-                Ok(Outcome::Refused(why)) => return exchange.refuse(why),
+                Ok(RequestOutcome::Refused(why)) => return exchange.refuse(why),
                 Err(_) => {
                     let why = format!("no answer of {:?} came in time", self.address);
                     return exchange.refuse(Refusal::of(RefusalKind::TimedOut, why));
@@ -112,25 +113,25 @@ impl Target {
         }
     }
 
-    async fn connect(&self) -> Result<Link, Refusal> {
+    async fn connect(&self) -> Result<OpenConnection, Refusal> {
         let refused = |why: String| {
             let why = format!("cannot connect to {:?} ({why})", self.address);
             Refusal::of(RefusalKind::NotConnected, why)
         };
         let connect = || async {
-            let socket = timeout(self.time, Socket::connect(&self.address)).await;
+            let socket = timeout(self.timeout, Socket::connect(&self.address)).await;
             socket.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
         };
         let connects = greenroom::retry(&self.retry, connect);
         let socket = connects.await.map_err(|error| refused(error.to_string()))?;
         let _ = socket.set_nodelay();
-        let shaken = handshake(Io(socket)).await;
+        let shaken = handshake(socket).await;
         let (sender, connection) = shaken.map_err(|error| refused(error.to_string()))?;
         let task = greenroom::spawn(async move {
             // The sender sees its errors.
             let _ = connection.await;
         });
-        Ok(Link {
+        Ok(OpenConnection {
             sender,
             _task: task,
         })
@@ -150,21 +151,21 @@ impl Target {
     }
 }
 
-impl Link {
-    async fn send(&mut self, request: Request<Full<Bytes>>) -> Outcome {
+impl OpenConnection {
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> RequestOutcome {
         if self.sender.ready().await.is_err() {
-            return Outcome::Unsent;
+            return RequestOutcome::Unsent;
         }
         let response = match self.sender.try_send_request(request).await {
             Ok(response) => response,
             Err(mut error) => match error.take_message() {
-                Some(_) => return Outcome::Unsent,
+                Some(_) => return RequestOutcome::Unsent,
                 None => return lost(error.error()),
             },
         };
         let status = response.status().as_u16();
         match Limited::new(response.into_body(), LARGEST).collect().await {
-            Ok(body) => Outcome::Answer(status, body.to_bytes()),
+            Ok(body) => RequestOutcome::Answer(status, body.to_bytes()),
             Err(error) => lost(&*error),
         }
     }
@@ -178,9 +179,41 @@ async fn given_up<T>(exchange: &mut dyn Exchange) -> Option<T> {
     None
 }
 
-/// Says that a request may have arrived.
-fn lost(why: &dyn std::error::Error) -> Outcome {
+/// Returns the refusal of a request that may have arrived.
+fn lost(why: &dyn std::error::Error) -> RequestOutcome {
     let why = with_causes(why);
     let why = format!("the connection ended before the answer ({why})");
-    Outcome::Refused(Refusal::of(RefusalKind::Unavailable, why))
+    RequestOutcome::Refused(Refusal::of(RefusalKind::Unavailable, why))
+}
+
+impl hyper::rt::Read for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        mut cursor: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut bytes = [0; 4096];
+        let room = bytes.len().min(cursor.remaining());
+        let read = ready!(Socket::poll_read(&self, cx, &mut bytes[..room]))?;
+        cursor.put_slice(&bytes[..read]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl hyper::rt::Write for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Socket::poll_write(&self, cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.end_writing())
+    }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::values::answer::Answers;
+use crate::values::answer::{Answers, Envelope};
 use crate::values::faulted;
 
 pub(super) trait Exchange: Send {
@@ -27,13 +27,13 @@ pub(super) trait Exchange: Send {
     fn refuse(self: Box<Self>, why: Refusal);
 }
 
-pub(super) struct Typed<Q, R> {
+pub(super) struct TypedExchange<Q, R> {
     pub(super) name: Arc<str>,
     pub(super) question: Q,
     pub(super) reply: Reply<R>,
 }
 
-impl<Q, R> Exchange for Typed<Q, R>
+impl<Q, R> Exchange for TypedExchange<Q, R>
 where
     Q: Serialize + Send,
     R: DeserializeOwned + Send,
@@ -49,10 +49,6 @@ where
     }
 
     fn body(&self, form: Answers) -> Result<Vec<u8>, Refusal> {
-        #[derive(Serialize)]
-        struct Envelope<'a, Q> {
-            value: &'a Q,
-        }
         let value = &self.question;
         let encode = || match form {
             Answers::Plain => serde_json::to_vec(value),

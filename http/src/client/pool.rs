@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use greenroom::{Context, Handle, Refusal, RefusalKind, actor};
 
-use super::connection::{Job, Target, serve};
+use super::connection::{Upstream, serve};
 use super::exchange::Exchange;
 
 /// The exchanges that wait at most.
 const ROOM: usize = 256;
 
-pub(super) enum Order {
+/// A message to the actor behind a client.
+pub(super) enum PoolMessage {
     Carry(Box<dyn Exchange>),
     /// The connection of this number has no exchange any more.
     Free(usize),
@@ -19,25 +20,25 @@ pub(super) enum Order {
     Lost(usize),
 }
 
-/// Gives the exchanges to the connections, first come first served.
-pub(super) async fn run(mut cx: Context<Order>, target: Arc<Target>, connections: usize) {
+/// Gives the exchanges to the connections, in the order in which they came.
+pub(super) async fn run(mut cx: Context<PoolMessage>, upstream: Arc<Upstream>, connections: usize) {
     let connection = |_| {
-        let target = target.clone();
-        let connection = actor(move |cx| serve(cx, target));
+        let upstream = upstream.clone();
+        let connection = actor(move |cx| serve(cx, upstream));
         connection.name("http client connection").spawn()
     };
-    let mut connections: Vec<Handle<Job, ()>> = (0..connections).map(connection).collect();
+    let mut connections: Vec<Handle<_, ()>> = (0..connections).map(connection).collect();
     let mut free: Vec<usize> = (0..connections.len()).rev().collect();
     let mut queue: VecDeque<Box<dyn Exchange>> = VecDeque::new();
-    while let Some(order) = cx.recv().await {
-        match order {
-            Order::Carry(exchange) if queue.len() >= ROOM => {
-                let why = format!("{ROOM} requests to {:?} wait", target.address);
+    while let Some(message) = cx.recv().await {
+        match message {
+            PoolMessage::Carry(exchange) if queue.len() >= ROOM => {
+                let why = format!("{ROOM} requests to {:?} wait", upstream.address);
                 exchange.refuse(Refusal::of(RefusalKind::Overloaded, why));
             }
-            Order::Carry(exchange) => queue.push_back(exchange),
-            Order::Free(number) => free.push(number),
-            Order::Lost(number) => {
+            PoolMessage::Carry(exchange) => queue.push_back(exchange),
+            PoolMessage::Free(number) => free.push(number),
+            PoolMessage::Lost(number) => {
                 connections[number] = connection(number);
                 free.push(number);
             }
@@ -46,10 +47,10 @@ pub(super) async fn run(mut cx: Context<Order>, target: Arc<Target>, connections
             && let Some(number) = free.pop()
         {
             let exchange = queue.pop_front().expect("it is not empty");
-            let request = connections[number].request(|done| Job { exchange, done });
+            let request = connections[number].request(|done| (exchange, done));
             cx.on_answer(request, move |done| match done {
-                Ok(()) => Order::Free(number),
-                Err(_) => Order::Lost(number),
+                Ok(()) => PoolMessage::Free(number),
+                Err(_) => PoolMessage::Lost(number),
             });
         }
     }

@@ -7,50 +7,42 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use greenroom::trace::{Level, note};
-use http_body_util::Full;
 use hyper::Version;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
 
-use super::body::Unread;
-use super::route::{Answer, guarded};
-use super::site::{Asked, Begun, Site};
+use super::route::{RouteAnswer, guarded};
+use super::site::{Progress, Site};
 use super::status::{Whole, of_text};
-use crate::wire::Shared;
+use crate::wire::{ConnectionState, HttpRefusal};
 
 /// The answer to a request. If it is dropped, the request is not wanted any more.
 pub(super) struct Answering<'a> {
     site: &'a Site,
-    shared: &'a Shared,
+    shared: &'a ConnectionState<'a>,
     head: Parts,
     /// The number of the request in its connection.
     number: u64,
     /// The connection goes on after the answer.
     goes_on: bool,
-    state: State<'a>,
-}
-
-pub(super) enum State<'a> {
-    /// The body is being read.
-    Reads {
-        /// Why the request is refused then.
-        refusal: Option<&'static str>,
-        body: Pin<Box<dyn Future<Output = Result<Bytes, Unread>> + Send + 'a>>,
-    },
-    Asks(Asked<'a>),
-    Answered(Option<Whole>),
+    progress: Progress<'a>,
 }
 
 impl<'a> Answering<'a> {
-    pub(super) fn new(site: &'a Site, shared: &'a Shared, head: Parts, number: u64) -> Self {
+    pub(super) fn new(
+        site: &'a Site,
+        shared: &'a ConnectionState<'a>,
+        head: Parts,
+        number: u64,
+    ) -> Self {
         Answering {
             site,
             shared,
             head,
             number,
             goes_on: true,
-            state: State::Answered(None),
+            progress: Progress::Answered(None),
         }
     }
 
@@ -58,32 +50,27 @@ impl<'a> Answering<'a> {
         &self.head
     }
 
-    pub(super) fn set(&mut self, state: State<'a>) {
-        self.state = state;
+    pub(super) fn set(&mut self, progress: Progress<'a>) {
+        self.progress = progress;
     }
 
     /// Refuses the request. No other one can be found behind it.
-    pub(super) fn refuse(&mut self, status: u16, why: &str, limit: Option<&'static str>) {
+    pub(super) fn refuse(&mut self, refusal: HttpRefusal) {
         self.goes_on = false;
-        self.shared.note_answered(status);
+        self.shared.note_answered(refusal.status);
         // A head that was refused is not here: another one stands for it.
-        let head = matches!(self.state, State::Reads { .. }).then_some(&self.head);
-        let response = self.site.refuse(head, status, why, limit);
-        self.state = State::Answered(Some(response.map(Full::new)));
+        let head = matches!(self.progress, Progress::Reads { .. }).then_some(&self.head);
+        self.progress = self.site.refuse(head, refusal).into();
     }
 
     /// Begins to answer the request, whose body is there, unless it is refused.
     pub(super) fn begin(&mut self, refusal: Option<&'static str>, body: Bytes) {
-        let begun = match refusal {
+        self.progress = match refusal {
             Some(why) => {
                 self.site.counts.others.count(403);
                 of_text(403, why).into()
             }
             None => self.site.begin(&self.head, body, self.shared),
-        };
-        self.state = match begun {
-            Begun::Answered(response) => State::Answered(Some(response.map(Full::new))),
-            Begun::Asked(asked) => State::Asks(asked),
         };
     }
 
@@ -125,27 +112,27 @@ impl Future for Answering<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let own = self.get_mut();
         let mut response = loop {
-            match &mut own.state {
-                State::Reads { refusal, body } => {
+            match &mut own.progress {
+                Progress::Reads { refusal, body } => {
                     let (refusal, body) = (*refusal, ready!(body.as_mut().poll(cx)));
                     match body {
                         Ok(body) => own.begin(refusal, body),
-                        Err(unread) => own.refuse(unread.status, unread.why, unread.limit),
+                        Err(refusal) => own.refuse(refusal),
                     }
                 }
-                State::Asks(asked) => {
+                Progress::Asks(asked) => {
                     // The code of the user's actors, types and pages may panic.
                     let polled = guarded(|| asked.answered.as_mut().poll(cx));
                     let answer = match polled {
                         Some(polled) => ready!(polled),
-                        None => Ok(Answer::Response(of_text(500, "no answer can be made"))),
+                        None => Ok(RouteAnswer::Response(of_text(500, "no answer can be made"))),
                     };
                     let used = mem::take(&mut own.head.headers);
                     let response = own.site.complete(asked, answer, used);
-                    own.state = State::Answered(None);
+                    own.progress = Progress::Answered(None);
                     break response;
                 }
-                State::Answered(response) => break response.take().expect("it is polled once"),
+                Progress::Answered(response) => break response.take().expect("it is polled once"),
             }
         };
         own.complete(&mut response);

@@ -7,20 +7,14 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Incoming};
 
 use crate::limits::Limits;
+use crate::wire::HttpRefusal;
 
 /// How long a body may come slower than its rate at first.
 const START: Duration = Duration::from_secs(5);
 
-/// Why a body was not read. The connection cannot go on.
-pub(super) struct Unread {
-    pub(super) status: u16,
-    pub(super) why: &'static str,
-    /// The limit that was hit, by its name in `Limits`.
-    pub(super) limit: Option<&'static str>,
-}
-
-pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, Unread> {
-    const TOO_LARGE: Unread = Unread {
+/// Reads a body. The connection cannot go on if that is refused.
+pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, HttpRefusal> {
+    const TOO_LARGE: HttpRefusal = HttpRefusal {
         status: 413,
         why: "the body is too large",
         limit: Some("body"),
@@ -41,14 +35,14 @@ pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, U
         let frame = match timeout(left, body.frame()).await {
             Err(_) => {
                 let is_slow = most < limits.body_time;
-                return Err(Unread {
+                return Err(HttpRefusal {
                     status: 408,
                     why: "the body took too long",
                     limit: Some(if is_slow { "body_rate" } else { "body_time" }),
                 });
             }
             Ok(Some(Err(_))) => {
-                return Err(Unread {
+                return Err(HttpRefusal {
                     status: 400,
                     why: "the body is incomplete or malformed",
                     limit: None,

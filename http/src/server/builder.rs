@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::hosts::Hosts;
-use super::listener::{Listener, Order, Report};
-use super::route::{Registered, Route, ToActor, Typed, Unknown};
+use super::listener::{Listener, ListenerEvent, StopReport};
+use super::route::{RegisteredType, TypedRoute, UnknownRoute, unknown_route};
 use super::site::Site;
 use crate::counts::{Counts, Statuses};
 use crate::error::{ListenError, ListenProblem};
@@ -59,7 +59,7 @@ use crate::view::Mount;
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    address: Address<Order>,
+    address: Address<ListenerEvent>,
     local: SocketAddr,
 }
 
@@ -69,8 +69,8 @@ pub struct Server {
 #[must_use = "a builder does nothing until `listen`"]
 pub struct ServerBuilder {
     address: String,
-    types: Vec<Entry>,
-    unknown: Option<Box<dyn Unknown>>,
+    types: Vec<(String, RegisteredType)>,
+    unknown: Option<UnknownRoute>,
     events: Option<Address<HttpEvent>>,
     form: Answers,
     limits: Limits,
@@ -80,13 +80,6 @@ pub struct ServerBuilder {
     pages: BTreeMap<&'static str, Mount>,
     /// What is wrong with the options, if something is.
     problem: Option<String>,
-}
-
-/// A type that is being registered.
-struct Entry {
-    name: String,
-    route: Box<dyn Route>,
-    is_post_only: bool,
 }
 
 /// The time that open requests have after a stop.
@@ -118,7 +111,7 @@ impl Server {
     /// Accepts no more connections. Those that are open go on.
     pub fn stop_listening(&self) {
         // One that has ended does not listen.
-        let _ = self.address.tell(Order::StopListening);
+        let _ = self.address.tell(ListenerEvent::StopListening);
     }
 
     /// Stops the server: accepts nothing more, and waits until the open requests are answered.
@@ -128,15 +121,15 @@ impl Server {
     ///
     /// # Cancel safety
     /// The server goes on stopping when the future is dropped.
-    pub async fn stop(&self) -> Report {
-        let asked = self.address.ask(|reply| Order::Stop(Some(reply)));
+    pub async fn stop(&self) -> StopReport {
+        let asked = self.address.ask(|reply| ListenerEvent::Stop(Some(reply)));
         asked.await.unwrap_or_default()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.address.tell(Order::Stop(None));
+        let _ = self.address.tell(ListenerEvent::Stop(None));
     }
 }
 
@@ -160,14 +153,15 @@ impl ServerBuilder {
         if name.is_empty() || name.contains('/') {
             self.wrong(format!("{name:?} is no name of a type"));
         }
-        if self.types.iter().any(|entry| entry.name == name) {
+        if self.types.iter().any(|(other, _)| other == name) {
             self.wrong(format!("the type {name:?} is registered twice"));
         }
-        self.types.push(Entry {
-            name: name.to_owned(),
-            route: Box::new(Typed::new(name, address, make)),
+        let registered = RegisteredType {
+            route: Box::new(TypedRoute::new(name, address, make)),
+            statuses: Statuses::default(),
             is_post_only: false,
-        });
+        };
+        self.types.push((name.to_owned(), registered));
         self
     }
 
@@ -175,7 +169,7 @@ impl ServerBuilder {
     /// 405.
     pub fn post_only(mut self) -> Self {
         match self.types.last_mut() {
-            Some(entry) => entry.is_post_only = true,
+            Some((_, registered)) => registered.is_post_only = true,
             None => self.wrong("`post_only` comes before any `on`".to_owned()),
         }
         self
@@ -183,10 +177,10 @@ impl ServerBuilder {
 
     /// Sets the name that the answers of the last [`on`](ServerBuilder::on) have in an
     /// [envelope](Answers::Envelope).
-    pub fn named(mut self, name: &str) -> Self {
+    pub fn name(mut self, name: &str) -> Self {
         match self.types.last_mut() {
-            Some(entry) => entry.route.set_answer_name(name),
-            None => self.wrong("`named` comes before any `on`".to_owned()),
+            Some((_, registered)) => registered.route.set_answer_name(name),
+            None => self.wrong("`name` comes before any `on`".to_owned()),
         }
         self
     }
@@ -197,12 +191,11 @@ impl ServerBuilder {
         address: &Address<M>,
         make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
     ) -> Self {
-        let address = address.clone();
-        self.unknown = Some(Box::new(ToActor { address, make }));
+        self.unknown = Some(unknown_route(address, make));
         self
     }
 
-    /// Sets the address that is told what happens to the server and its connections.
+    /// Sets the address that receives what happens to the server and its connections.
     pub fn events(mut self, address: &Address<HttpEvent>) -> Self {
         self.events = Some(address.clone());
         self
@@ -274,12 +267,13 @@ impl ServerBuilder {
             Err(error) => HttpEvent::NotListening(error.clone()),
         };
         if let Some(events) = events {
-            // The program may have stopped to listen.
+            // The program may not receive events any more.
             let _ = events.tell(event);
         }
         listening
     }
 
+    /// Checks the options, and starts the actor that listens.
     async fn open(self) -> Result<Server, ListenProblem> {
         if let Some(problem) = self.problem {
             return Err(ListenProblem::Option(problem));
@@ -294,16 +288,8 @@ impl ServerBuilder {
         }
         let listener = Acceptor::bind(&addresses)?;
         let local = listener.local_addr()?;
-        let types = self.types.into_iter().map(|entry| {
-            let registered = Registered {
-                route: entry.route,
-                statuses: Statuses::default(),
-                is_post_only: entry.is_post_only,
-            };
-            (entry.name, registered)
-        });
         let site = Site {
-            types: types.collect::<BTreeMap<_, _>>(),
+            types: self.types.into_iter().collect(),
             unknown: self.unknown,
             form: self.form,
             hosts: self.hosts,

@@ -22,18 +22,23 @@ use crate::reactor::{Acceptor, Socket};
 /// What became of the connections of a server that was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Report {
+pub struct StopReport {
     /// The connections that were open at the stop and have ended within the grace.
     pub finished: usize,
     /// The connections that were cut when the grace was over.
     pub cut: usize,
 }
 
-pub(super) enum Order {
+/// What happens to a listener: a message to its actor, or what it waits for itself.
+pub(super) enum ListenerEvent {
     /// A connection has ended.
     Ended(u64, Result<CloseReason, Fault>),
     StopListening,
-    Stop(Option<Reply<Report>>),
+    Stop(Option<Reply<StopReport>>),
+    /// A connection has come.
+    Came(io::Result<(Socket, SocketAddr)>),
+    /// The pause or the grace is over.
+    TimeOver,
 }
 
 pub(super) struct Listener {
@@ -49,19 +54,11 @@ const NO_ROOM: &[u8] = b"HTTP/1.1 503 Server Error\r\nConnection: close\r\nRetry
 /// How long nothing is accepted when the system has no descriptor left: other work may free some.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long it may take to tell a client that there is no room.
+/// How long the answer to a client may take that there is no room.
 const REFUSAL: Duration = Duration::from_secs(1);
 
-/// What happens to a listener.
-enum Next {
-    Order(Option<Order>),
-    Came(io::Result<(Socket, SocketAddr)>),
-    /// The pause or the grace is over.
-    Time,
-}
-
-/// How far a listener is.
-struct State {
+/// The state of a listener.
+struct ListenerState {
     listener: Option<Acceptor>,
     /// The number of the last connection.
     last: u64,
@@ -74,16 +71,16 @@ struct State {
 
 struct Stopping {
     grace: Option<Sleep>,
-    report: Report,
-    replies: Vec<Reply<Report>>,
+    report: StopReport,
+    replies: Vec<Reply<StopReport>>,
 }
 
 impl Listener {
-    pub(super) async fn run(self, mut cx: Context<Order>, listener: Acceptor) {
+    pub(super) async fn run(self, mut cx: Context<ListenerEvent>, listener: Acceptor) {
         if let Ok(local) = listener.local_addr() {
             note!(Level::Trace, format_args!("Listening on \"{local}\""));
         }
-        let mut state = State {
+        let mut state = ListenerState {
             listener: Some(listener),
             last: 0,
             open: HashMap::new(),
@@ -91,21 +88,10 @@ impl Listener {
             stopping: None,
         };
         loop {
-            match state.next(&mut cx).await {
-                Next::Order(Some(order)) => self.obey(&mut cx, &mut state, order),
-                Next::Order(None) => break,
-                Next::Came(Ok((stream, peer))) => {
-                    state.pause = None;
-                    self.accept(&mut cx, &mut state, stream, peer);
-                }
-                Next::Came(Err(error)) => {
-                    // A connection that is gone already is no reason to wait.
-                    if error.kind() != io::ErrorKind::ConnectionAborted {
-                        state.pause = Some(sleep(PAUSE));
-                    }
-                }
-                Next::Time => state.time_is_over(),
-            }
+            let Some(event) = state.next(&mut cx).await else {
+                break;
+            };
+            self.handle(&mut cx, &mut state, event);
             if state.stopping.is_some() && state.open.is_empty() {
                 break;
             }
@@ -113,7 +99,13 @@ impl Listener {
         state.report();
     }
 
-    fn accept(&self, cx: &mut Context<Order>, state: &mut State, stream: Socket, peer: SocketAddr) {
+    fn accept(
+        &self,
+        cx: &mut Context<ListenerEvent>,
+        state: &mut ListenerState,
+        stream: Socket,
+        peer: SocketAddr,
+    ) {
         if state.open.len() >= self.site.limits.connections {
             self.site.counts.limit("connections");
             greenroom::spawn(refuse(stream)).detach();
@@ -123,17 +115,23 @@ impl Listener {
         self.site.counts.connection();
         let id = state.last;
         note!(Level::Trace, format_args!("Accepted \"{peer}\""));
-        self.tell(HttpEvent::Accepted { id, peer });
+        self.report(HttpEvent::Accepted { id, peer });
         let site = self.site.clone();
         let connection = actor(move |cx| serve(cx, stream, site)).name("http connection");
         let connection = connection.spawn();
         state.open.insert(id, connection.address());
-        cx.adopt(connection, move |ended| Order::Ended(id, ended));
+        cx.adopt(connection, move |ended| ListenerEvent::Ended(id, ended));
     }
 
-    fn obey(&self, cx: &mut Context<Order>, state: &mut State, order: Order) {
-        match order {
-            Order::Ended(id, ended) => {
+    /// Handles an event. Once it is stopped, it accepts nothing and waits for its connections.
+    fn handle(
+        &self,
+        cx: &mut Context<ListenerEvent>,
+        state: &mut ListenerState,
+        event: ListenerEvent,
+    ) {
+        match event {
+            ListenerEvent::Ended(id, ended) => {
                 state.open.remove(&id);
                 let why = ended.unwrap_or_else(|fault| match fault {
                     Fault::Killed | Fault::Cancelled => CloseReason::Cut,
@@ -145,33 +143,44 @@ impl Listener {
                         _ => stopping.report.finished += 1,
                     }
                 }
-                self.tell(HttpEvent::Closed { id, why });
+                self.report(HttpEvent::Closed { id, why });
             }
-            Order::StopListening => state.listener = None,
-            Order::Stop(reply) => {
+            ListenerEvent::StopListening => state.listener = None,
+            ListenerEvent::Stop(reply) => {
                 state.listener = None;
                 let stopping = state.stopping.get_or_insert_with(|| {
                     cx.stop_children();
                     Stopping {
                         grace: Some(sleep(self.grace)),
-                        report: Report::default(),
+                        report: StopReport::default(),
                         replies: Vec::new(),
                     }
                 });
                 stopping.replies.extend(reply);
             }
+            ListenerEvent::Came(Ok((stream, peer))) => {
+                state.pause = None;
+                self.accept(cx, state, stream, peer);
+            }
+            ListenerEvent::Came(Err(error)) => {
+                // A connection that is gone already is no reason to wait.
+                if error.kind() != io::ErrorKind::ConnectionAborted {
+                    state.pause = Some(sleep(PAUSE));
+                }
+            }
+            ListenerEvent::TimeOver => state.time_is_over(),
         }
     }
 
-    fn tell(&self, event: HttpEvent) {
+    fn report(&self, event: HttpEvent) {
         if let Some(events) = &self.events {
-            // The program may have stopped to listen.
+            // The program may not receive events any more.
             let _ = events.tell(event);
         }
     }
 }
 
-/// Returns a text that tells nothing of what panicked.
+/// Returns a text without that of a panic.
 fn fault_text(fault: &Fault) -> String {
     match fault {
         Fault::Panicked(_) => "panicked".to_owned(),
@@ -179,13 +188,13 @@ fn fault_text(fault: &Fault) -> String {
     }
 }
 
-impl State {
-    /// Waits for the next event.
-    async fn next(&mut self, cx: &mut Context<Order>) -> Next {
+impl ListenerState {
+    /// Waits for the next event. Returns `None` if no message can come any more.
+    async fn next(&mut self, cx: &mut Context<ListenerEvent>) -> Option<ListenerEvent> {
         let (listener, is_paused) = (&self.listener, self.pause.is_some());
         let comes = async {
             match listener {
-                Some(listener) if !is_paused => Next::Came(listener.accept().await),
+                Some(listener) if !is_paused => Some(ListenerEvent::Came(listener.accept().await)),
                 _ => pending().await,
             }
         };
@@ -195,12 +204,13 @@ impl State {
                 Some(sleep) => sleep.await,
                 None => pending().await,
             }
-            Next::Time
+            Some(ListenerEvent::TimeOver)
         };
-        let order = async { Next::Order(cx.recv().await) };
-        or(order, or(time, comes)).await
+        let message = async { cx.recv().await };
+        or(message, or(time, comes)).await
     }
 
+    /// Cuts the connections that are left after the grace, or ends the pause.
     fn time_is_over(&mut self) {
         let grace = self.stopping.as_mut().and_then(|it| it.grace.take());
         if grace.is_none() {
@@ -220,11 +230,11 @@ impl State {
     }
 }
 
-/// Tells a client that there is no room for its connection.
+/// Answers a client that there is no room for its connection.
 async fn refuse(stream: Socket) {
-    let says = async {
+    let answers = async {
         let _ = stream.write_all(NO_ROOM).await;
         let _ = stream.end_writing();
     };
-    let _ = timeout(REFUSAL, pin!(says)).await;
+    let _ = timeout(REFUSAL, pin!(answers)).await;
 }

@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use super::status;
 use crate::counts::Statuses;
 use crate::message::{HttpRequest, HttpResponse};
 use crate::values::answer::{Answers, to_json};
-use crate::values::{JsonLimits, Problem, fields, from_fields, from_json, name_of};
-use crate::wire::Shared;
+use crate::values::{DecodeProblem, JsonLimits, fields, from_fields, from_json, name_of};
+use crate::wire::ConnectionState;
 
 /// Where a request has its value.
 #[derive(Clone, Copy)]
@@ -34,13 +35,15 @@ pub(super) struct Terms<'a> {
     pub(super) form: Answers,
     pub(super) json: JsonLimits,
     /// Knows when the answer is too late.
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a ConnectionState<'a>,
 }
 
-/// The answer of an actor, some time.
-pub(super) type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send + 'a>>;
+/// The wait for the answer of an actor.
+pub(super) type AnswerFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<RouteAnswer, AskError>> + Send + 'a>>;
 
-pub(super) enum Answer {
+/// What is sent as an answer: a value, or a response with full control.
+pub(super) enum RouteAnswer {
     Json(Bytes),
     Response(Response<Bytes>),
 }
@@ -48,27 +51,27 @@ pub(super) enum Answer {
 /// Why no actor is asked.
 pub(super) enum Unasked {
     /// The request is no value of the type.
-    Malformed(Problem),
+    Malformed(DecodeProblem),
     /// The code of the type has panicked.
     Panicked,
 }
 
 pub(super) trait Route: Send + Sync {
     /// Decodes a request, and asks the actor.
-    fn ask<'a>(&'a self, input: Input<'_>, terms: &Terms<'a>) -> Result<Answered<'a>, Unasked>;
+    fn ask<'a>(&'a self, input: Input<'_>, terms: &Terms<'a>) -> Result<AnswerFuture<'a>, Unasked>;
 
     /// Sets the name that the type of the answer has in an envelope.
     fn set_answer_name(&mut self, name: &str);
 }
 
 /// A registered type.
-pub(super) struct Registered {
+pub(super) struct RegisteredType {
     pub(super) route: Box<dyn Route>,
     pub(super) statuses: Statuses,
     pub(super) is_post_only: bool,
 }
 
-pub(super) struct Typed<Q, R, M, F> {
+pub(super) struct TypedRoute<Q, R, M, F> {
     /// The name of the type in requests.
     pub(super) name: String,
     address: Address<M>,
@@ -77,9 +80,9 @@ pub(super) struct Typed<Q, R, M, F> {
     types: PhantomData<fn(Q) -> R>,
 }
 
-impl<Q, R, M, F> Typed<Q, R, M, F> {
+impl<Q, R, M, F> TypedRoute<Q, R, M, F> {
     pub(super) fn new(name: &str, address: &Address<M>, make: F) -> Self {
-        Typed {
+        TypedRoute {
             name: name.to_owned(),
             address: address.clone(),
             make,
@@ -89,14 +92,14 @@ impl<Q, R, M, F> Typed<Q, R, M, F> {
     }
 }
 
-impl<Q, R, M, F> Route for Typed<Q, R, M, F>
+impl<Q, R, M, F> Route for TypedRoute<Q, R, M, F>
 where
     Q: DeserializeOwned + Send + 'static,
     R: Serialize + Send + 'static,
     M: Send + 'static,
     F: Fn(Q, Reply<R>) -> M + Send + Sync + 'static,
 {
-    fn ask<'a>(&'a self, input: Input<'_>, terms: &Terms<'a>) -> Result<Answered<'a>, Unasked> {
+    fn ask<'a>(&'a self, input: Input<'_>, terms: &Terms<'a>) -> Result<AnswerFuture<'a>, Unasked> {
         let decoded = guarded(|| decode::<Q>(&self.name, input, terms.json));
         let decoded = decoded.ok_or(Unasked::Panicked)?;
         let request = decoded.map_err(Unasked::Malformed)?;
@@ -112,8 +115,8 @@ where
             let answer = answer.await?;
             let encoded = guarded(|| to_json(form, &self.answer_name, &answer));
             Ok(match encoded.and_then(Result::ok) {
-                Some(json) => Answer::Json(json),
-                None => Answer::Response(status::of_text(500, "the answer cannot be encoded")),
+                Some(json) => RouteAnswer::Json(json),
+                None => RouteAnswer::Response(status::of_text(500, "the answer cannot be encoded")),
             })
         }))
     }
@@ -132,33 +135,30 @@ fn decode<Q: DeserializeOwned>(
     name: &str,
     input: Input<'_>,
     limits: JsonLimits,
-) -> Result<Q, Problem> {
+) -> Result<Q, DecodeProblem> {
     match input {
         Input::Fields(text) => from_fields(name, limits, &fields(text)?),
         Input::Json(body) => from_json(name, limits, body),
     }
 }
 
-/// The actor that gets all requests for no registered type.
-pub(super) trait Unknown: Send + Sync {
-    fn ask(&self, request: HttpRequest, time: Duration) -> Answered<'_>;
-}
+/// Asks the actor for requests of no registered type, with the time that it has to answer.
+pub(super) type UnknownRoute =
+    Box<dyn Fn(HttpRequest, Duration) -> AnswerFuture<'static> + Send + Sync>;
 
-pub(super) struct ToActor<M, F> {
-    pub(super) address: Address<M>,
-    pub(super) make: F,
-}
-
-impl<M, F> Unknown for ToActor<M, F>
-where
-    M: Send + 'static,
-    F: Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
-{
-    fn ask(&self, request: HttpRequest, time: Duration) -> Answered<'_> {
+/// Returns the route to an actor that gets all requests of no registered type.
+pub(super) fn unknown_route<M: Send + 'static>(
+    address: &Address<M>,
+    make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
+) -> UnknownRoute {
+    let actor = Arc::new((address.clone(), make));
+    Box::new(move |request, timeout| {
+        let actor = actor.clone();
         Box::pin(async move {
-            let asked = self.address.ask(|reply| (self.make)(request, reply));
-            let response = asked.timeout(time).await?;
-            Ok(Answer::Response(response.complete()))
+            let (address, make) = &*actor;
+            let asked = address.ask(|reply| make(request, reply));
+            let response = asked.timeout(timeout).await?;
+            Ok(RouteAnswer::Response(response.complete()))
         })
-    }
+    })
 }

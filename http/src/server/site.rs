@@ -1,6 +1,8 @@
 //! What a server serves: the registered types, and the rules for all requests.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use greenroom::AskError;
@@ -11,15 +13,17 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
 use super::hosts::Hosts;
-use super::route::{Answer, Answered, Input, Registered, Terms, Unasked, Unknown};
+use super::route::{
+    AnswerFuture, Input, RegisteredType, RouteAnswer, Terms, Unasked, UnknownRoute,
+};
 use super::status::{Whole, of_error, of_json, of_refusal, of_text};
 use crate::counts::{Counts, Numbers, Statuses};
 use crate::limits::Limits;
 use crate::message::HttpRequest;
 use crate::values::answer::Answers;
-use crate::values::{Problem, decode_part, shown};
+use crate::values::{DecodeProblem, decode_part, shown};
 use crate::view::Mount;
-use crate::wire::Shared;
+use crate::wire::{ConnectionState, HttpRefusal};
 
 /// The media type of answers in an envelope, whatever the server's own choice is.
 const ENVELOPE: &str = "application/vnd.layer_cake+json";
@@ -29,8 +33,8 @@ const METHODS: &str = "GET, HEAD, POST, OPTIONS";
 
 pub(super) struct Site {
     /// The types by their names in requests.
-    pub(super) types: BTreeMap<String, Registered>,
-    pub(super) unknown: Option<Box<dyn Unknown>>,
+    pub(super) types: BTreeMap<String, RegisteredType>,
+    pub(super) unknown: Option<UnknownRoute>,
     pub(super) form: Answers,
     pub(super) hosts: Hosts,
     pub(super) limits: Limits,
@@ -42,42 +46,54 @@ pub(super) struct Site {
 }
 
 /// What a request has come to so far.
-pub(super) enum Begun<'a> {
-    Answered(Response<Bytes>),
-    Asked(Asked<'a>),
+pub(super) enum Progress<'a> {
+    /// The body is being read.
+    Reads {
+        /// Why the request is refused then.
+        refusal: Option<&'static str>,
+        body: Pin<Box<dyn Future<Output = Result<Bytes, HttpRefusal>> + Send + 'a>>,
+    },
+    Asks(Asked<'a>),
+    Answered(Option<Whole>),
 }
 
 /// A request that is being answered elsewhere.
 pub(super) struct Asked<'a> {
-    pub(super) answered: Answered<'a>,
+    pub(super) answered: AnswerFuture<'a>,
     by: Answers,
     /// Where its status is counted.
     statuses: &'a Statuses,
-    _place: Option<Place<'a>>,
+    _in_flight: Option<InFlight<'a>>,
 }
 
-impl From<Response<Bytes>> for Begun<'_> {
+impl From<Response<Bytes>> for Progress<'_> {
     fn from(response: Response<Bytes>) -> Self {
-        Begun::Answered(response)
+        Progress::Answered(Some(response.map(Full::new)))
     }
 }
 
 impl Site {
-    /// Begins to answer a request whose body is there.
-    pub(super) fn begin<'a>(&'a self, head: &Parts, body: Bytes, shared: &'a Shared) -> Begun<'a> {
+    /// Begins to answer a request whose body is there: with a page, by the actor of its type, or by
+    /// that for all other types.
+    pub(super) fn begin<'a>(
+        &'a self,
+        head: &Parts,
+        body: Bytes,
+        shared: &'a ConnectionState<'a>,
+    ) -> Progress<'a> {
         let others = &self.counts.others;
         let path = head.uri.path();
         let is_read = head.method == Method::GET || head.method == Method::HEAD;
         if let Some(page) = self.pages.get(path).filter(|_| is_read) {
             let numbers = self.numbers();
-            return Begun::Asked(Asked {
+            return Progress::Asks(Asked {
                 answered: Box::pin(async move {
                     let page = page.respond(numbers).await;
-                    Ok(Answer::Response(page.complete()))
+                    Ok(RouteAnswer::Response(page.complete()))
                 }),
                 by: self.form,
                 statuses: others,
-                _place: None,
+                _in_flight: None,
             });
         }
         if path == "*" {
@@ -86,7 +102,7 @@ impl Site {
         let slash = path.bytes().rposition(|byte| byte == b'/');
         let segment = slash.map_or(path, |slash| &path[slash + 1..]);
         let name = match decode_part(segment) {
-            Ok(name) if name.is_empty() => Err(Problem::new("no type name")),
+            Ok(name) if name.is_empty() => Err(DecodeProblem::new("no type name")),
             other => other,
         };
         let name = match name {
@@ -96,7 +112,7 @@ impl Site {
         match self.types.get(&*name) {
             Some(of) => self.ask(of, head, &body, shared),
             None => match &self.unknown {
-                Some(unknown) => self.ask_unknown(&**unknown, head, body),
+                Some(unknown) => self.ask_unknown(unknown, head, body),
                 None => counted(
                     others,
                     of_text(404, format!("unknown type {}", shown(&name))),
@@ -110,12 +126,12 @@ impl Site {
     pub(super) fn complete(
         &self,
         asked: &Asked<'_>,
-        answer: Result<Answer, AskError>,
+        answer: Result<RouteAnswer, AskError>,
         used: HeaderMap,
     ) -> Whole {
         let response = match answer {
-            Ok(Answer::Json(json)) => of_json(json, used),
-            Ok(Answer::Response(response)) => response.map(Full::new),
+            Ok(RouteAnswer::Json(json)) => of_json(json, used),
+            Ok(RouteAnswer::Response(response)) => response.map(Full::new),
             Err(error) => {
                 if error == AskError::TimedOut {
                     self.counts.limit("answer_time");
@@ -131,16 +147,14 @@ impl Site {
     pub(super) fn refuse(
         &self,
         head: Option<&Parts>,
-        status: u16,
-        why: &str,
-        limit: Option<&'static str>,
+        HttpRefusal { status, why, limit }: HttpRefusal,
     ) -> Response<Bytes> {
         self.counts.others.count(status);
         if let Some(limit) = limit {
             self.counts.limit(limit);
         }
         match (status, head) {
-            (400, Some(head)) => unrecovered(head, &Problem::new(why)),
+            (400, Some(head)) => unrecovered(head, &DecodeProblem::new(why)),
             (400, None) => of_text(400, format!("cannot recover request ({why})")),
             _ => of_text(status, why),
         }
@@ -153,13 +167,14 @@ impl Site {
         self.counts.now(types)
     }
 
+    /// Asks the actor of a type, if the method and the limits allow it.
     fn ask<'a>(
         &'a self,
-        of: &'a Registered,
+        of: &'a RegisteredType,
         head: &Parts,
         body: &[u8],
-        shared: &'a Shared,
-    ) -> Begun<'a> {
+        shared: &'a ConnectionState<'a>,
+    ) -> Progress<'a> {
         let refused = |response| counted(&of.statuses, response);
         let allowed = match of.is_post_only {
             true => "POST, OPTIONS",
@@ -175,7 +190,7 @@ impl Site {
             true => Answers::Envelope,
             false => self.form,
         };
-        let Some(place) = self.place() else {
+        let Some(in_flight) = self.begin_work() else {
             return refused(overloaded(self.limits.in_flight, form));
         };
         let terms = Terms {
@@ -186,11 +201,11 @@ impl Site {
         let asked = input.map_err(Unasked::Malformed);
         let asked = asked.and_then(|input| of.route.ask(input, &terms));
         match asked {
-            Ok(answered) => Begun::Asked(Asked {
+            Ok(answered) => Progress::Asks(Asked {
                 answered,
                 by: form,
                 statuses: &of.statuses,
-                _place: Some(place),
+                _in_flight: Some(in_flight),
             }),
             Err(Unasked::Panicked) => refused(of_text(500, "the request cannot be decoded")),
             Err(Unasked::Malformed(problem)) => {
@@ -202,9 +217,14 @@ impl Site {
         }
     }
 
-    fn ask_unknown<'a>(&'a self, unknown: &'a dyn Unknown, head: &Parts, body: Bytes) -> Begun<'a> {
+    fn ask_unknown<'a>(
+        &'a self,
+        unknown: &UnknownRoute,
+        head: &Parts,
+        body: Bytes,
+    ) -> Progress<'a> {
         let others = &self.counts.others;
-        let Some(place) = self.place() else {
+        let Some(in_flight) = self.begin_work() else {
             return counted(others, overloaded(self.limits.in_flight, self.form));
         };
         let request = HttpRequest {
@@ -213,37 +233,38 @@ impl Site {
             headers: head.headers.clone(),
             body,
         };
-        Begun::Asked(Asked {
-            answered: unknown.ask(request, self.limits.answer_time),
+        Progress::Asks(Asked {
+            answered: unknown(request, self.limits.answer_time),
             by: self.form,
             statuses: others,
-            _place: Some(place),
+            _in_flight: Some(in_flight),
         })
     }
 
-    /// Takes a place among the requests for which actors work.
-    fn place(&self) -> Option<Place<'_>> {
+    /// Counts a request for which an actor works. Returns `None` if there are too many.
+    fn begin_work(&self) -> Option<InFlight<'_>> {
         // Relaxed: only the number counts.
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let place = Place(self);
+        let in_flight = InFlight(self);
         if before >= self.limits.in_flight {
             self.counts.limit("in_flight");
             return None;
         }
-        Some(place)
+        Some(in_flight)
     }
 }
 
-struct Place<'a>(&'a Site);
+/// A request for which an actor works.
+struct InFlight<'a>(&'a Site);
 
-impl Drop for Place<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         // Relaxed: only the number counts.
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn counted(statuses: &Statuses, response: Response<Bytes>) -> Begun<'static> {
+fn counted(statuses: &Statuses, response: Response<Bytes>) -> Progress<'static> {
     statuses.count(response.status().as_u16());
     response.into()
 }
@@ -253,7 +274,7 @@ fn query(head: &Parts) -> Input<'_> {
 }
 
 /// Returns the value that was posted: by its media type, or the query if there is no body.
-fn posted<'a>(head: &'a Parts, body: &'a [u8]) -> Result<Input<'a>, Problem> {
+fn posted<'a>(head: &'a Parts, body: &'a [u8]) -> Result<Input<'a>, DecodeProblem> {
     let media = head.headers.get(CONTENT_TYPE);
     let media = media.map(|media| media.to_str().unwrap_or_default());
     let essence = media.map(|media| media.split(';').next().unwrap_or_default().trim());
@@ -261,13 +282,15 @@ fn posted<'a>(head: &'a Parts, body: &'a [u8]) -> Result<Input<'a>, Problem> {
         Some("application/json") => Ok(Input::Json(body)),
         Some("application/x-www-form-urlencoded") => {
             let form = str::from_utf8(body);
-            let form = form.map_err(|_| Problem::new("the form is not UTF-8"))?;
+            let form = form.map_err(|_| DecodeProblem::new("the form is not UTF-8"))?;
             Ok(Input::Fields(form))
         }
         None if body.is_empty() => Ok(query(head)),
         _ => {
             let media = shown(media.unwrap_or("None"));
-            Err(Problem::new(format!("unexpected content type {media}")))
+            Err(DecodeProblem::new(format!(
+                "unexpected content type {media}"
+            )))
         }
     }
 }
@@ -278,7 +301,7 @@ fn accepts_envelope(headers: &HeaderMap) -> bool {
     accepted.any(|accept| accept.contains(ENVELOPE))
 }
 
-fn unrecovered(head: &Parts, problem: &Problem) -> Response<Bytes> {
+fn unrecovered(head: &Parts, problem: &DecodeProblem) -> Response<Bytes> {
     let uri = shown(&head.uri.to_string());
     of_text(400, format!("cannot recover request {uri} ({problem})"))
 }

@@ -1,4 +1,4 @@
-//! An answer as JSON: plain, or in the envelope of layer_cake.
+//! An answer as JSON: plain, or in an envelope, whose form is that of layer_cake.
 
 use std::cell::Cell;
 
@@ -11,8 +11,8 @@ pub enum Answers {
     /// The answer itself as JSON.
     #[default]
     Plain,
-    /// `{"value":["type",answer,[]]}`, as in layer_cake. The type's name is that of
-    /// [`named`](crate::ServerBuilder::named), or it is derived from the type.
+    /// `{"value":["type",answer,[]]}`. The type's name is that of
+    /// [`name`](crate::ServerBuilder::name), or it is derived from the type.
     Envelope,
 }
 
@@ -49,10 +49,11 @@ pub(crate) fn to_json<T: Serialize>(
     Ok(json)
 }
 
+/// An envelope: of a request with the value alone, and of an answer with the type's name, the value
+/// and the pointers in it.
 #[derive(Serialize)]
-struct Envelope<'a, T> {
-    /// The type's name, the value, and the pointers in it.
-    value: (&'a str, &'a T, [(); 0]),
+pub(crate) struct Envelope<T> {
+    pub(crate) value: T,
 }
 
 #[cfg(test)]

@@ -6,18 +6,18 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::problem::{Problem, shown};
+use super::problem::{DecodeProblem, shown};
 
 /// A field: its key and its value.
 pub(crate) type Field<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 /// Returns the fields that are not empty.
-pub(crate) fn fields(text: &str) -> Result<Vec<Field<'_>>, Problem> {
+pub(crate) fn fields(text: &str) -> Result<Vec<Field<'_>>, DecodeProblem> {
     let mut fields = Vec::new();
     for part in text.split('&').filter(|part| !part.is_empty()) {
         let Some((key, value)) = part.split_once('=') else {
             let key = decode(part)?;
-            return Err(Problem::new(format!(
+            return Err(DecodeProblem::new(format!(
                 "unexpected field {} query",
                 shown(&key)
             )));
@@ -29,7 +29,7 @@ pub(crate) fn fields(text: &str) -> Result<Vec<Field<'_>>, Problem> {
     Ok(fields)
 }
 
-fn decode(text: &str) -> Result<Cow<'_, str>, Problem> {
+fn decode(text: &str) -> Result<Cow<'_, str>, DecodeProblem> {
     if !text.contains('+') {
         return decode_part(text);
     }
@@ -39,7 +39,7 @@ fn decode(text: &str) -> Result<Cow<'_, str>, Problem> {
 }
 
 /// Decodes `%XX` in a part of a URI.
-pub(crate) fn decode_part(text: &str) -> Result<Cow<'_, str>, Problem> {
+pub(crate) fn decode_part(text: &str) -> Result<Cow<'_, str>, DecodeProblem> {
     let bytes = text.as_bytes();
     if !bytes.contains(&b'%') {
         return Ok(Cow::Borrowed(text));
@@ -47,14 +47,14 @@ pub(crate) fn decode_part(text: &str) -> Result<Cow<'_, str>, Problem> {
     for (at, _) in text.match_indices('%') {
         let digits = bytes.get(at + 1..at + 3).unwrap_or_default();
         if digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit) {
-            return Err(Problem::new(format!(
+            return Err(DecodeProblem::new(format!(
                 "incomplete escape in {}",
                 shown(text)
             )));
         }
     }
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map_err(|_| Problem::new(format!("{} is not UTF-8", shown(text))))
+    decoded.map_err(|_| DecodeProblem::new(format!("{} is not UTF-8", shown(text))))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::limits::JsonLimits;
 use super::members::from_object;
-use super::problem::Problem;
+use super::problem::DecodeProblem;
 
 /// Reads a value of the type of this name.
 ///
@@ -19,58 +19,58 @@ pub(crate) fn from_json<T: DeserializeOwned>(
     name: &str,
     limits: JsonLimits,
     body: &[u8],
-) -> Result<T, Problem> {
+) -> Result<T, DecodeProblem> {
     limits.check(body)?;
-    let body: &RawValue = serde_json::from_slice(body).map_err(Problem::custom)?;
+    let body: &RawValue = serde_json::from_slice(body).map_err(DecodeProblem::custom)?;
     let envelope = match Object::of(body)? {
         Some(Object(mut members)) if members.len() == 1 => members.pop(),
         _ => None,
     };
-    let Some((_, inner)) = envelope.filter(|(Key(key), _)| key == "value") else {
+    let Some((_, inner)) = envelope.filter(|(JsonKey(key), _)| key == "value") else {
         return read(name, body);
     };
     let problem = match read(name, inner) {
         Ok(value) => return Ok(value),
         Err(problem) => problem,
     };
-    type Named<'a> = (Key<'a>, &'a RawValue, Vec<IgnoredAny>);
+    type Named<'a> = (JsonKey<'a>, &'a RawValue, Vec<IgnoredAny>);
     let named = serde_json::from_str::<Named<'_>>(inner.get());
     let named = named.ok().and_then(|(_, value, _)| read(name, value).ok());
     named.or_else(|| read(name, body).ok()).ok_or(problem)
 }
 
-fn read<T: DeserializeOwned>(name: &str, json: &RawValue) -> Result<T, Problem> {
+fn read<T: DeserializeOwned>(name: &str, json: &RawValue) -> Result<T, DecodeProblem> {
     match Object::of(json)? {
         Some(Object(members)) => {
-            let members = members.iter().map(|(Key(key), value)| (&**key, *value));
+            let members = members.iter().map(|(JsonKey(key), value)| (&**key, *value));
             from_object(name, members)
         }
-        None => serde_json::from_str(json.get()).map_err(Problem::custom),
+        None => serde_json::from_str(json.get()).map_err(DecodeProblem::custom),
     }
 }
 
 /// The members of an object, in their order.
-struct Object<'a>(Vec<(Key<'a>, &'a RawValue)>);
+struct Object<'a>(Vec<(JsonKey<'a>, &'a RawValue)>);
 
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Object<'a> {
     /// Returns the members, if it is an object.
-    fn of(json: &'a RawValue) -> Result<Option<Self>, Problem> {
+    fn of(json: &'a RawValue) -> Result<Option<Self>, DecodeProblem> {
         if !json.get().starts_with('{') {
             return Ok(None);
         }
         let object = serde_json::from_str(json.get());
-        object.map(Some).map_err(Problem::custom)
+        object.map(Some).map_err(DecodeProblem::custom)
     }
 }
 
 impl<'de> Deserialize<'de> for Object<'de> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        struct Members;
+        struct ObjectVisitor;
 
-        impl<'de> Visitor<'de> for Members {
+        impl<'de> Visitor<'de> for ObjectVisitor {
             type Value = Object<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
             }
         }
 
-        json.deserialize_map(Members)
+        json.deserialize_map(ObjectVisitor)
     }
 }
 

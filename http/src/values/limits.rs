@@ -1,6 +1,6 @@
 //! The limits of JSON, checked before it is read.
 
-use super::problem::Problem;
+use super::problem::DecodeProblem;
 
 /// How deep and how long JSON may be.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub(crate) struct JsonLimits {
 
 impl JsonLimits {
     /// Checks bytes that may be JSON. Says nothing about whether they are.
-    pub(crate) fn check(self, json: &[u8]) -> Result<(), Problem> {
+    pub(crate) fn check(self, json: &[u8]) -> Result<(), DecodeProblem> {
         // The commas seen so far in each open list.
         let mut open: Vec<usize> = Vec::new();
         let (mut is_string, mut is_escaped) = (false, false);
@@ -26,7 +26,7 @@ impl JsonLimits {
                 b'"' => is_string = true,
                 b'[' | b'{' if open.len() >= self.depth => {
                     let depth = self.depth;
-                    return Err(Problem::of_limit(
+                    return Err(DecodeProblem::of_limit(
                         "depth",
                         format!("JSON is deeper than {depth}"),
                     ));
@@ -40,7 +40,7 @@ impl JsonLimits {
                     *commas += 1;
                     if *commas >= self.list {
                         let list = self.list;
-                        return Err(Problem::of_limit(
+                        return Err(DecodeProblem::of_limit(
                             "list",
                             format!("a list is longer than {list}"),
                         ));

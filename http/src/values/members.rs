@@ -12,17 +12,17 @@ use serde_json::value::RawValue;
 
 use super::fields::Field;
 use super::limits::JsonLimits;
-use super::problem::Problem;
-use super::text::{Key, Text};
+use super::problem::DecodeProblem;
+use super::text::{FieldText, MemberKey};
 
 /// Reads a value from the fields of a query or a form, for the type of this name.
 pub(crate) fn from_fields<T: DeserializeOwned>(
     name: &str,
     limits: JsonLimits,
     fields: &[Field<'_>],
-) -> Result<T, Problem> {
+) -> Result<T, DecodeProblem> {
     let read = |is_json| {
-        let text = |text| Member::Text(Text::new(text, limits, is_json));
+        let text = |text| MemberValue::FieldText(FieldText::new(text, limits, is_json));
         let members = fields.iter();
         let members = members.map(|(key, value)| (&**key, text(&**value)));
         read(name, "query", members.collect())
@@ -39,58 +39,59 @@ pub(crate) fn from_fields<T: DeserializeOwned>(
 pub(super) fn from_object<'a, T: DeserializeOwned>(
     name: &'a str,
     members: impl Iterator<Item = (&'a str, &'a RawValue)>,
-) -> Result<T, Problem> {
-    let members = members.map(|(key, value)| (key, Member::Json(value)));
+) -> Result<T, DecodeProblem> {
+    let members = members.map(|(key, value)| (key, MemberValue::Json(value)));
     read(name, "body", members.collect())
 }
 
 fn read<'a, T: DeserializeOwned>(
     name: &'a str,
     part: &'static str,
-    members: Vec<(&'a str, Member<'a>)>,
-) -> Result<T, Problem> {
-    T::deserialize(Members {
+    members: Vec<(&'a str, MemberValue<'a>)>,
+) -> Result<T, DecodeProblem> {
+    T::deserialize(NamedMembers {
         name,
         part,
-        members,
+        members: members.into_iter(),
+        next: None,
     })
 }
 
 #[derive(Clone, Copy)]
-enum Member<'a> {
-    Text(Text<'a>),
+enum MemberValue<'a> {
+    FieldText(FieldText<'a>),
     Json(&'a RawValue),
 }
 
-struct Members<'a> {
+/// The members of a value of the type of this name.
+struct NamedMembers<'a> {
     name: &'a str,
     /// The part of the request in which they are.
     part: &'static str,
-    members: Vec<(&'a str, Member<'a>)>,
+    members: vec::IntoIter<(&'a str, MemberValue<'a>)>,
+    /// The member whose key was read.
+    next: Option<(&'a str, MemberValue<'a>)>,
 }
 
-impl<'de> Members<'de> {
-    fn check(&self, known: &[&str]) -> Result<(), Problem> {
-        let unknown = self.members.iter().find(|(key, _)| !known.contains(key));
+impl NamedMembers<'_> {
+    fn check(&self, known: &[&str]) -> Result<(), DecodeProblem> {
+        let unknown = self
+            .members
+            .as_slice()
+            .iter()
+            .find(|(key, _)| !known.contains(key));
         match unknown {
-            Some((key, _)) => Err(Problem::unknown_key(key, self.name, self.part)),
+            Some((key, _)) => Err(DecodeProblem::unknown_key(key, self.name, self.part)),
             None => Ok(()),
         }
     }
-
-    fn into_access(self) -> Access<'de> {
-        Access {
-            members: self.members.into_iter(),
-            next: None,
-        }
-    }
 }
 
-impl<'de> Deserializer<'de> for Members<'de> {
-    type Error = Problem;
+impl<'de> Deserializer<'de> for NamedMembers<'de> {
+    type Error = DecodeProblem;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_map(self.into_access())
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
+        visitor.visit_map(self)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -98,12 +99,12 @@ impl<'de> Deserializer<'de> for Members<'de> {
         _name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         self.check(fields)?;
         self.deserialize_any(visitor)
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         self.check(&[])?;
         visitor.visit_unit()
     }
@@ -112,7 +113,7 @@ impl<'de> Deserializer<'de> for Members<'de> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         self.deserialize_unit(visitor)
     }
 
@@ -120,11 +121,11 @@ impl<'de> Deserializer<'de> for Members<'de> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         visitor.visit_some(self)
     }
 
@@ -133,12 +134,12 @@ impl<'de> Deserializer<'de> for Members<'de> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         self.check(variants)?;
         if self.members.len() > 1 {
-            return Err(Problem::new("more than one variant"));
+            return Err(DecodeProblem::new("more than one variant"));
         }
-        MapAccessDeserializer::new(self.into_access()).deserialize_enum(name, variants, visitor)
+        MapAccessDeserializer::new(self).deserialize_enum(name, variants, visitor)
     }
 
     forward_to_deserialize_any! {
@@ -147,35 +148,33 @@ impl<'de> Deserializer<'de> for Members<'de> {
     }
 }
 
-struct Access<'de> {
-    members: vec::IntoIter<(&'de str, Member<'de>)>,
-    /// The member whose key was read.
-    next: Option<(&'de str, Member<'de>)>,
-}
-
-impl<'de> MapAccess<'de> for Access<'de> {
-    type Error = Problem;
+impl<'de> MapAccess<'de> for NamedMembers<'de> {
+    type Error = DecodeProblem;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
-    ) -> Result<Option<S::Value>, Problem> {
+    ) -> Result<Option<S::Value>, DecodeProblem> {
         self.next = self.members.next();
         let Some((key, _)) = self.next else {
             return Ok(None);
         };
-        seed.deserialize(Key(key)).map(Some)
+        seed.deserialize(MemberKey(key)).map(Some)
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Problem> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<S::Value, DecodeProblem> {
         let Some((key, member)) = self.next.take() else {
-            return Err(Problem::new("a member has no key"));
+            return Err(DecodeProblem::new("a member has no key"));
         };
         let read = match member {
-            Member::Text(text) => seed.deserialize(text),
-            Member::Json(value) => {
+            MemberValue::FieldText(text) => seed.deserialize(text),
+            MemberValue::Json(value) => {
                 let mut json = serde_json::Deserializer::from_str(value.get());
-                seed.deserialize(&mut json).map_err(Problem::of_member)
+                seed.deserialize(&mut json)
+                    .map_err(DecodeProblem::of_member)
             }
         };
         read.map_err(|problem| problem.of_key(key))

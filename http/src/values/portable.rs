@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 /// A type with a name in the envelope of layer_cake.
 ///
 /// It is implemented for types of `std`, and by [`portable!`](crate::portable) for one's own. Pass
-/// the name of an answer to [`named`](crate::ServerBuilder::named): `.named(&Xy::portable())`. Without
+/// the name of an answer to [`name`](crate::ServerBuilder::name): `.name(&Xy::portable())`. Without
 /// it, a type that is not of `std` has its path as its name.
 ///
 /// ```

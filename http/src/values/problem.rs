@@ -9,21 +9,21 @@ const SHOWN: usize = 200;
 
 /// Why something cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct DecodeProblem {
     text: String,
     /// The limit that was hit, by its name in `Limits`.
     limit: Option<&'static str>,
 }
 
-impl Problem {
+impl DecodeProblem {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let (text, limit) = (text.into(), None);
-        Problem { text, limit }
+        DecodeProblem { text, limit }
     }
 
     pub(crate) fn of_limit(limit: &'static str, text: String) -> Self {
         let limit = Some(limit);
-        Problem { text, limit }
+        DecodeProblem { text, limit }
     }
 
     /// Returns the limit that was hit, by its name in `Limits`.
@@ -32,34 +32,34 @@ impl Problem {
     }
 
     pub(crate) fn unknown_key(key: &str, name: &str, part: &str) -> Self {
-        Problem::new(format!("unknown key {} in \"{name}\" {part}", shown(key)))
+        DecodeProblem::new(format!("unknown key {} in \"{name}\" {part}", shown(key)))
     }
 
     /// Says of which member the value has this problem.
     pub(crate) fn of_key(self, key: &str) -> Self {
         let text = format!("no conversion for {} ({})", shown(key), self.text);
-        Problem { text, ..self }
+        DecodeProblem { text, ..self }
     }
 
     /// Returns the problem of a member of JSON, whose place in the body is not known.
     pub(crate) fn of_member(error: serde_json::Error) -> Self {
         let text = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
-        Problem::new(cut(text.strip_suffix(&place).unwrap_or(&text)))
+        DecodeProblem::new(cut(text.strip_suffix(&place).unwrap_or(&text)))
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for DecodeProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for DecodeProblem {}
 
-impl serde::de::Error for Problem {
+impl serde::de::Error for DecodeProblem {
     fn custom<T: fmt::Display>(text: T) -> Self {
-        Problem::new(cut(&text.to_string()))
+        DecodeProblem::new(cut(&text.to_string()))
     }
 }
 

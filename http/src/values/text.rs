@@ -5,11 +5,11 @@ use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
 use super::limits::JsonLimits;
-use super::problem::Problem;
+use super::problem::DecodeProblem;
 
 /// The text of a field, as a value of the type that the field has.
 #[derive(Clone, Copy)]
-pub(super) struct Text<'a> {
+pub(super) struct FieldText<'a> {
     text: &'a str,
     limits: JsonLimits,
     /// Where a type takes any value, JSON is one. Otherwise each text is a string.
@@ -19,15 +19,15 @@ pub(super) struct Text<'a> {
 /// Calls a method of the deserializer of JSON.
 macro_rules! as_json {
     ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
             self.json(|json| json.$method(visitor))
         }
     )*};
 }
 
-impl<'a> Text<'a> {
+impl<'a> FieldText<'a> {
     pub(super) fn new(text: &'a str, limits: JsonLimits, is_json: bool) -> Self {
-        Text {
+        FieldText {
             text,
             limits,
             is_json,
@@ -39,17 +39,17 @@ impl<'a> Text<'a> {
         read: impl FnOnce(
             &mut serde_json::Deserializer<serde_json::de::StrRead<'a>>,
         ) -> serde_json::Result<R>,
-    ) -> Result<R, Problem> {
+    ) -> Result<R, DecodeProblem> {
         self.limits.check(self.text.as_bytes())?;
         let mut json = serde_json::Deserializer::from_str(self.text);
-        let value = read(&mut json).map_err(Problem::custom)?;
-        json.end().map_err(Problem::custom)?;
+        let value = read(&mut json).map_err(DecodeProblem::custom)?;
+        json.end().map_err(DecodeProblem::custom)?;
         Ok(value)
     }
 }
 
-impl<'de> Deserializer<'de> for Text<'de> {
-    type Error = Problem;
+impl<'de> Deserializer<'de> for FieldText<'de> {
+    type Error = DecodeProblem;
 
     as_json! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
@@ -57,7 +57,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         deserialize_u128 deserialize_f32 deserialize_f64 deserialize_seq deserialize_map
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         let value = match self.is_json {
             true => serde_json::from_str(self.text).ok(),
             false => None,
@@ -68,7 +68,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         visitor.visit_some(self)
     }
 
@@ -76,7 +76,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -84,7 +84,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         self,
         _len: usize,
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         self.deserialize_seq(visitor)
     }
 
@@ -93,7 +93,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         _name: &'static str,
         _len: usize,
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         self.deserialize_seq(visitor)
     }
 
@@ -102,7 +102,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         self.json(|json| json.deserialize_struct(name, fields, visitor))
     }
 
@@ -111,42 +111,45 @@ impl<'de> Deserializer<'de> for Text<'de> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         match self.text.starts_with(['{', '"']) {
             true => self.json(|json| json.deserialize_enum(name, variants, visitor)),
             false => {
-                let text: serde::de::value::StrDeserializer<'_, Problem> =
+                let text: serde::de::value::StrDeserializer<'_, DecodeProblem> =
                     self.text.into_deserializer();
                 text.deserialize_enum(name, variants, visitor)
             }
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         visitor.visit_borrowed_str(self.text)
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         visitor.visit_borrowed_str(self.text)
     }
 
-    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         visitor.visit_borrowed_str(self.text)
     }
 
-    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_identifier<V: Visitor<'de>>(
+        self,
+        visitor: V,
+    ) -> Result<V::Value, DecodeProblem> {
         visitor.visit_borrowed_str(self.text)
     }
 
-    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         visitor.visit_borrowed_bytes(self.text.as_bytes())
     }
 
-    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         visitor.visit_borrowed_bytes(self.text.as_bytes())
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         <()>::deserialize(as_null(self.text)?)?;
         visitor.visit_unit()
     }
@@ -155,7 +158,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         self.deserialize_unit(visitor)
     }
 
@@ -163,20 +166,20 @@ impl<'de> Deserializer<'de> for Text<'de> {
 }
 
 /// The key of a member: a string, unless its type takes no string.
-pub(super) struct Key<'a>(pub(super) &'a str);
+pub(super) struct MemberKey<'a>(pub(super) &'a str);
 
 /// Calls a method of the deserializer of a text.
 macro_rules! as_text {
     ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
             const NONE: JsonLimits = JsonLimits { depth: 1, list: 1 };
-            Text::new(self.0, NONE, false).$method(visitor)
+            FieldText::new(self.0, NONE, false).$method(visitor)
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Key<'de> {
-    type Error = Problem;
+impl<'de> Deserializer<'de> for MemberKey<'de> {
+    type Error = DecodeProblem;
 
     as_text! {
         deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32
@@ -184,7 +187,7 @@ impl<'de> Deserializer<'de> for Key<'de> {
         deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
         visitor.visit_some(self)
     }
 
@@ -192,7 +195,7 @@ impl<'de> Deserializer<'de> for Key<'de> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -201,7 +204,7 @@ impl<'de> Deserializer<'de> for Key<'de> {
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Problem> {
+    ) -> Result<V::Value, DecodeProblem> {
         visitor.visit_enum(self.0.into_deserializer())
     }
 
@@ -212,10 +215,10 @@ impl<'de> Deserializer<'de> for Key<'de> {
 }
 
 /// Returns the only value of a unit, if the text is `null`.
-fn as_null(text: &str) -> Result<serde::de::value::UnitDeserializer<Problem>, Problem> {
+fn as_null(text: &str) -> Result<serde::de::value::UnitDeserializer<DecodeProblem>, DecodeProblem> {
     match text {
         "null" => Ok(().into_deserializer()),
-        _ => Err(Problem::new("expected null")),
+        _ => Err(DecodeProblem::new("expected null")),
     }
 }
 
@@ -227,11 +230,11 @@ mod tests {
     use serde::Deserialize;
     use serde::de::DeserializeOwned;
 
-    use super::{JsonLimits, Text};
+    use super::{FieldText, JsonLimits};
 
     fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         let limits = JsonLimits { depth: 4, list: 4 };
-        T::deserialize(Text::new(text, limits, true)).map_err(|problem| problem.to_string())
+        T::deserialize(FieldText::new(text, limits, true)).map_err(|problem| problem.to_string())
     }
 
     #[derive(Debug, Deserialize, PartialEq)]

@@ -12,7 +12,7 @@ use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use super::mount::{Added, Mount};
+use super::mount::Mount;
 use crate::counts::Numbers;
 use crate::message::HttpResponse;
 
@@ -41,18 +41,18 @@ pub fn metrics() -> Mount {
     Mount::new("/metrics", page)
 }
 
-fn page(added: &Added, numbers: Numbers) -> HttpResponse {
+fn page(mount: &Mount, numbers: Numbers) -> HttpResponse {
     let mut registry = Registry::default();
-    let spools = added.spools.iter();
-    registry.register_collector(Box::new(Now {
+    let spools = mount.spools.iter();
+    registry.register_collector(Box::new(MetricsSnapshot {
         runtime: Runtime::try_current(),
         numbers,
         spools: spools
             .map(|(name, status)| (name.clone(), status()))
             .collect(),
     }));
-    for collector in &added.collectors {
-        registry.register_collector(Box::new(Shared(collector.clone())));
+    for collector in &mount.collectors {
+        registry.register_collector(Box::new(SharedCollector(collector.clone())));
     }
     let mut page = String::new();
     if text::encode(&mut page, &registry).is_err() {
@@ -64,9 +64,9 @@ fn page(added: &Added, numbers: Numbers) -> HttpResponse {
 
 /// A collector of the program, which stays for the next page.
 #[derive(Debug)]
-struct Shared(Arc<dyn Collector>);
+struct SharedCollector(Arc<dyn Collector>);
 
-impl Collector for Shared {
+impl Collector for SharedCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.0.encode(encoder)
     }
@@ -74,22 +74,19 @@ impl Collector for Shared {
 
 /// The numbers at the moment of a request.
 #[derive(Debug)]
-struct Now {
+struct MetricsSnapshot {
     runtime: Option<Runtime>,
     numbers: Numbers,
     spools: Vec<(String, SpoolStatus)>,
 }
 
-/// A number, with the values of its labels.
-type Row<N> = (Vec<String>, N);
-
-/// Encodes a counter or a gauge with these labels.
+/// Encodes a counter or a gauge with these labels. Each row has their values, and the number.
 fn family(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),
     kind: MetricType,
     labels: &[&str],
-    rows: impl IntoIterator<Item = Row<f64>>,
+    rows: impl IntoIterator<Item = (Vec<String>, f64)>,
 ) -> fmt::Result {
     let mut family = encoder.encode_descriptor(name, help, None, kind)?;
     for (values, number) in rows {
@@ -106,7 +103,7 @@ fn family(
     Ok(())
 }
 
-impl Now {
+impl MetricsSnapshot {
     fn of_runtime(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         use MetricType::{Counter, Gauge};
         let Some(stats) = self.runtime.as_ref().map(Runtime::stats) else {
@@ -240,7 +237,7 @@ impl Now {
     }
 }
 
-impl Collector for Now {
+impl Collector for MetricsSnapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.of_runtime(&mut encoder)?;
         self.of_server(&mut encoder)?;

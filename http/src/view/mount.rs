@@ -16,30 +16,23 @@ use crate::message::HttpResponse;
 #[must_use = "a page does nothing until it is mounted"]
 pub struct Mount {
     path: &'static str,
-    respond: Arc<Respond>,
-    added: Added,
-}
-
-/// What a program adds to a page.
-#[derive(Default, Clone)]
-pub(super) struct Added {
-    pub(super) spools: Vec<(String, Arc<Status>)>,
+    respond: Arc<dyn Fn(&Mount, Numbers) -> HttpResponse + Send + Sync>,
+    /// The spools that a program adds to the page, by their names.
+    pub(super) spools: Vec<(String, Arc<dyn Fn() -> SpoolStatus + Send + Sync>)>,
+    /// The collectors that a program adds to the page.
     pub(super) collectors: Vec<Arc<dyn Collector>>,
 }
-
-pub(super) type Status = dyn Fn() -> SpoolStatus + Send + Sync;
-
-type Respond = dyn Fn(&Added, Numbers) -> HttpResponse + Send + Sync;
 
 impl Mount {
     pub(super) fn new(
         path: &'static str,
-        respond: impl Fn(&Added, Numbers) -> HttpResponse + Send + Sync + 'static,
+        respond: impl Fn(&Mount, Numbers) -> HttpResponse + Send + Sync + 'static,
     ) -> Self {
         Mount {
             path,
             respond: Arc::new(respond),
-            added: Added::default(),
+            spools: Vec::new(),
+            collectors: Vec::new(),
         }
     }
 
@@ -53,13 +46,13 @@ impl Mount {
     {
         let spool = spool.clone();
         let status = Arc::new(move || spool.status());
-        self.added.spools.push((name.to_owned(), status));
+        self.spools.push((name.to_owned(), status));
         self
     }
 
     /// Adds numbers of the program to the [metrics](crate::metrics).
     pub fn collector(mut self, collector: impl Collector) -> Self {
-        self.added.collectors.push(Arc::new(collector));
+        self.collectors.push(Arc::new(collector));
         self
     }
 
@@ -70,7 +63,7 @@ impl Mount {
     /// Makes the page, on a thread that may take long.
     pub(crate) async fn respond(&self, numbers: Numbers) -> HttpResponse {
         let own = self.clone();
-        unblock(move || (own.respond)(&own.added, numbers)).await
+        unblock(move || (own.respond)(&own, numbers)).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! The end of a chunked body, found byte by byte.
 
-use super::head::{Refused, bad};
+use super::head::{HttpRefusal, bad};
 
 /// The bytes that the lines between chunks, and those after the last one, may have in all.
 const LINES: usize = 16 * 1024;
@@ -10,13 +10,14 @@ const DIGITS: usize = 8;
 /// How much of a chunked body was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunks {
-    place: Place,
+    position: ChunkPosition,
     /// The bytes of lines since the last chunk.
     lines: usize,
 }
 
+/// The part of a chunked body to which the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ChunkPosition {
     /// In the line before a chunk: its size so far, and the digits.
     Size(u64, usize),
     /// After the size: an extension, which is ignored.
@@ -36,27 +37,27 @@ enum Place {
 impl Chunks {
     pub(super) fn new() -> Self {
         Chunks {
-            place: Place::Size(0, 0),
+            position: ChunkPosition::Size(0, 0),
             lines: 0,
         }
     }
 
     pub(super) fn is_over(self) -> bool {
-        self.place == Place::Over
+        self.position == ChunkPosition::Over
     }
 
     /// Reads bytes up to the end of the body. Returns how many of them belong to it.
-    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<usize, Refused> {
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<usize, HttpRefusal> {
         let mut read = 0;
         while read < bytes.len() && !self.is_over() {
-            if let Place::Data(left) = self.place {
+            if let ChunkPosition::Data(left) = self.position {
                 let rest = bytes.len() - read;
                 let now = left.min(rest as u64);
                 read += now as usize;
                 self.lines = 0;
-                self.place = match left - now {
-                    0 => Place::DataEnd,
-                    left => Place::Data(left),
+                self.position = match left - now {
+                    0 => ChunkPosition::DataEnd,
+                    left => ChunkPosition::Data(left),
                 };
                 continue;
             }
@@ -64,35 +65,40 @@ impl Chunks {
             if self.lines > LINES {
                 return Err(bad("the lines between chunks are too long"));
             }
-            self.place = self.step(bytes[read])?;
+            self.position = self.step(bytes[read])?;
             read += 1;
         }
         Ok(read)
     }
 
-    fn step(&self, byte: u8) -> Result<Place, Refused> {
+    /// Returns the position after a byte of a line.
+    fn step(&self, byte: u8) -> Result<ChunkPosition, HttpRefusal> {
         let malformed = Err(bad("malformed chunk"));
-        Ok(match (self.place, byte) {
-            (Place::Size(size, digits), byte) if byte.is_ascii_hexdigit() => {
+        Ok(match (self.position, byte) {
+            (ChunkPosition::Size(size, digits), byte) if byte.is_ascii_hexdigit() => {
                 let digit = (byte as char).to_digit(16).unwrap_or_default();
                 let size = size * 16 + u64::from(digit);
                 if digits == DIGITS || size > i32::MAX as u64 {
                     return Err(bad("a chunk is too large"));
                 }
-                Place::Size(size, digits + 1)
+                ChunkPosition::Size(size, digits + 1)
             }
-            (Place::Size(_, 0), _) => return malformed,
-            (Place::Size(size, _), b'\r') | (Place::Extension(size), b'\r') => Place::SizeEnd(size),
-            (Place::Size(size, _), b';') => Place::Extension(size),
-            (Place::Extension(size), b'\t' | b' '..=b'~') => Place::Extension(size),
-            (Place::SizeEnd(0), b'\n') => Place::Trailer(true),
-            (Place::SizeEnd(size), b'\n') => Place::Data(size),
-            (Place::DataEnd, b'\r') => Place::DataEndLf,
-            (Place::DataEndLf, b'\n') => Place::Size(0, 0),
-            (Place::Trailer(is_empty), b'\r') => Place::TrailerLf(is_empty),
-            (Place::Trailer(_), b'\t' | b' '..=b'~' | 0x80..) => Place::Trailer(false),
-            (Place::TrailerLf(true), b'\n') => Place::Over,
-            (Place::TrailerLf(false), b'\n') => Place::Trailer(true),
+            (ChunkPosition::Size(_, 0), _) => return malformed,
+            (ChunkPosition::Size(size, _), b'\r') | (ChunkPosition::Extension(size), b'\r') => {
+                ChunkPosition::SizeEnd(size)
+            }
+            (ChunkPosition::Size(size, _), b';') => ChunkPosition::Extension(size),
+            (ChunkPosition::Extension(size), b'\t' | b' '..=b'~') => ChunkPosition::Extension(size),
+            (ChunkPosition::SizeEnd(0), b'\n') => ChunkPosition::Trailer(true),
+            (ChunkPosition::SizeEnd(size), b'\n') => ChunkPosition::Data(size),
+            (ChunkPosition::DataEnd, b'\r') => ChunkPosition::DataEndLf,
+            (ChunkPosition::DataEndLf, b'\n') => ChunkPosition::Size(0, 0),
+            (ChunkPosition::Trailer(is_empty), b'\r') => ChunkPosition::TrailerLf(is_empty),
+            (ChunkPosition::Trailer(_), b'\t' | b' '..=b'~' | 0x80..) => {
+                ChunkPosition::Trailer(false)
+            }
+            (ChunkPosition::TrailerLf(true), b'\n') => ChunkPosition::Over,
+            (ChunkPosition::TrailerLf(false), b'\n') => ChunkPosition::Trailer(true),
             _ => return malformed,
         })
     }

@@ -10,14 +10,14 @@ use std::time::Instant;
 
 use greenroom::time::{Sleep, sleep};
 
-use super::shared::{Awaited, Shared, Waits};
+use super::state::{AwaitedPart, ConnectionState, ConnectionWait};
 
-pub(crate) struct Clock<'a> {
-    shared: &'a Shared,
+pub(crate) struct ConnectionClock<'a> {
+    shared: &'a ConnectionState<'a>,
     /// Since when the connection waits for the same, and the number of that change.
     since: (u32, Instant),
     /// The timer for what is awaited of the client.
-    client: (Awaited, Option<Timer>),
+    client: (AwaitedPart, Option<Timer>),
     actor: Option<Timer>,
 }
 
@@ -29,10 +29,10 @@ struct Timer {
     wakes: Waker,
 }
 
-impl<'a> Clock<'a> {
+impl<'a> ConnectionClock<'a> {
     /// Creates the clock of a connection that begins now.
-    pub(crate) fn new(shared: &'a Shared) -> Self {
-        Clock {
+    pub(crate) fn new(shared: &'a ConnectionState<'a>) -> Self {
+        ConnectionClock {
             shared,
             since: (shared.changes(), Instant::now()),
             client: (shared.awaited(), None),
@@ -44,12 +44,12 @@ impl<'a> Clock<'a> {
     /// be called after each poll of hyper, which does not read while it knows that nothing has come.
     pub(crate) fn poll_late(&mut self, cx: &mut Context<'_>) -> bool {
         let (waits, awaited) = (self.shared.waits(), self.shared.awaited());
-        let times = self.shared.times();
+        let limits = self.shared.limits();
         let time = match (waits, awaited) {
-            (Waits::ACTOR, _) => times.answer,
-            (Waits::CLIENT, _) if self.shared.is_late() => return false,
-            (Waits::CLIENT, Awaited::FIRST | Awaited::REST) => times.head,
-            (Waits::CLIENT, Awaited::HEAD) => times.idle,
+            (ConnectionWait::ACTOR, _) => limits.answer_time,
+            (ConnectionWait::CLIENT, _) if self.shared.is_late() => return false,
+            (ConnectionWait::CLIENT, AwaitedPart::FIRST | AwaitedPart::REST) => limits.head_time,
+            (ConnectionWait::CLIENT, AwaitedPart::HEAD) => limits.idle_time,
             _ => return false,
         };
         let (now, changes) = (Instant::now(), self.shared.changes());
@@ -63,7 +63,7 @@ impl<'a> Clock<'a> {
             self.shared.note_late();
             return true;
         }
-        if waits == Waits::ACTOR {
+        if waits == ConnectionWait::ACTOR {
             set(&mut self.actor, until, now, cx);
             return false;
         }

@@ -4,92 +4,83 @@
 //! request is where hyper sees it too.
 
 use super::chunks::Chunks;
-use super::head::{self, Body, Refused, bad};
+use super::head::{self, HttpRefusal, bad};
 use super::scan::find_below;
+use crate::limits::Limits;
 
-/// The limits of a head, in bytes and in numbers of fields.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HeadLimits {
-    pub(crate) head: usize,
-    pub(crate) uri: usize,
-    pub(crate) header_value: usize,
-    pub(crate) headers: usize,
+/// Finds where requests begin and end.
+pub(crate) struct Framing<'a> {
+    limits: &'a Limits,
+    part: RequestPart,
 }
 
-pub(crate) struct Framing {
-    limits: HeadLimits,
-    place: Place,
-}
-
+/// The part of a request to which the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum RequestPart {
     /// In a head, of which so many bytes need not be looked at again.
     Head(usize),
+    /// In a body, of which so many bytes are left.
     Sized(u64),
     Chunked(Chunks),
 }
 
-impl Framing {
-    pub(crate) fn new(limits: HeadLimits) -> Self {
+impl<'a> Framing<'a> {
+    pub(crate) fn new(limits: &'a Limits) -> Self {
         Framing {
             limits,
-            place: Place::Head(0),
+            part: RequestPart::Head(0),
         }
     }
 
     /// Returns whether the next byte belongs to a head, or begins one.
     pub(crate) fn is_in_head(&self) -> bool {
-        matches!(self.place, Place::Head(_))
+        matches!(self.part, RequestPart::Head(_))
     }
 
-    /// Returns how many of the next bytes may pass. None may while a head is not complete: then it
+    /// Returns how many of the next bytes may pass: a whole head, or bytes of a body. None may while a head is not complete: then it
     /// must be called again with the same bytes and more.
-    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Result<usize, Refused> {
-        let passed = match &mut self.place {
-            Place::Head(seen) => {
-                let (end, body) = match whole(bytes, *seen, &self.limits) {
+    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Result<usize, HttpRefusal> {
+        let passed = match &mut self.part {
+            RequestPart::Head(seen) => {
+                let (end, next) = match whole(bytes, *seen, self.limits) {
                     Some(whole) => whole,
                     None => {
-                        let Some(end) = find_end(bytes, seen, &self.limits)? else {
+                        let Some(end) = find_end(bytes, seen, self.limits)? else {
                             return Ok(0);
                         };
-                        head::check(&bytes[..end], &self.limits)?
+                        head::check(&bytes[..end], self.limits)?
                     }
                 };
-                self.place = match body {
-                    Body::Sized(0) => Place::Head(0),
-                    Body::Sized(length) => Place::Sized(length),
-                    Body::Chunked => Place::Chunked(Chunks::new()),
-                };
+                self.part = next;
                 return Ok(end);
             }
-            Place::Sized(left) => {
+            RequestPart::Sized(left) => {
                 let now = (*left).min(bytes.len() as u64);
                 *left -= now;
                 now as usize
             }
-            Place::Chunked(chunks) => chunks.read(bytes)?,
+            RequestPart::Chunked(chunks) => chunks.read(bytes)?,
         };
-        let is_over = match self.place {
-            Place::Sized(left) => left == 0,
-            Place::Chunked(chunks) => chunks.is_over(),
-            Place::Head(_) => false,
+        let is_over = match self.part {
+            RequestPart::Sized(left) => left == 0,
+            RequestPart::Chunked(chunks) => chunks.is_over(),
+            RequestPart::Head(_) => false,
         };
         if is_over {
-            self.place = Place::Head(0);
+            self.part = RequestPart::Head(0);
         }
         Ok(passed)
     }
 }
 
 /// Returns the length of a head that has come at once and is right, and what follows it. Most do.
-fn whole(bytes: &[u8], seen: usize, limits: &HeadLimits) -> Option<(usize, Body)> {
+fn whole(bytes: &[u8], seen: usize, limits: &Limits) -> Option<(usize, RequestPart)> {
     let checked = (seen == 0).then(|| head::check(bytes, limits).ok());
     checked.flatten().filter(|(end, _)| *end <= limits.head)
 }
 
 /// Returns the number of bytes of the head, if all of them are there. All line ends are CRLF.
-fn find_end(bytes: &[u8], seen: &mut usize, limits: &HeadLimits) -> Result<Option<usize>, Refused> {
+fn find_end(bytes: &[u8], seen: &mut usize, limits: &Limits) -> Result<Option<usize>, HttpRefusal> {
     let end = bytes.len().min(limits.head);
     // No other byte below it matters, and few heads have one.
     const SPECIAL: u8 = b'\r' + 1;
@@ -122,12 +113,12 @@ fn find_end(bytes: &[u8], seen: &mut usize, limits: &HeadLimits) -> Result<Optio
     // Where the line ends in which the limit was reached tells what is too long.
     let is_first_line = !bytes[..end].contains(&b'\n');
     Err(match is_first_line {
-        true => Refused {
+        true => HttpRefusal {
             status: 414,
             why: "the URI is too long",
             limit: Some("uri"),
         },
-        false => Refused {
+        false => HttpRefusal {
             status: 431,
             why: "the head is too long",
             limit: Some("head"),
@@ -137,19 +128,19 @@ fn find_end(bytes: &[u8], seen: &mut usize, limits: &HeadLimits) -> Result<Optio
 
 #[cfg(test)]
 mod tests {
-    use super::{Framing, HeadLimits};
-
-    const LIMITS: HeadLimits = HeadLimits {
-        head: 512,
-        uri: 100,
-        header_value: 64,
-        headers: 8,
-    };
+    use super::{Framing, Limits};
 
     /// Reads bytes that come in pieces of this size. Returns the lengths that passed at once, with
     /// bodies in one piece, or the status and the reason of a refusal.
     fn read(bytes: &[u8], step: usize) -> Result<Vec<usize>, (u16, &'static str)> {
-        let mut framing = Framing::new(LIMITS);
+        let limits = Limits {
+            head: 512,
+            uri: 100,
+            header_value: 64,
+            headers: 8,
+            ..Limits::default()
+        };
+        let mut framing = Framing::new(&limits);
         let (mut buffer, mut passed, mut was_body) = (Vec::new(), Vec::new(), false);
         for piece in bytes.chunks(step) {
             buffer.extend_from_slice(piece);

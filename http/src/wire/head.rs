@@ -5,37 +5,31 @@
 
 use hyper::Uri;
 
-use super::framing::HeadLimits;
+use super::chunks::Chunks;
+use super::framing::RequestPart;
 use super::scan::{find, find_control};
+use crate::limits::Limits;
 
-/// Why a connection is not read further.
+/// Why a request is refused, and its connection is not read further.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct HttpRefusal {
     pub(crate) status: u16,
     pub(crate) why: &'static str,
     /// The limit that was hit, by its name in `Limits`.
     pub(crate) limit: Option<&'static str>,
 }
 
-pub(super) const fn bad(why: &'static str) -> Refused {
-    Refused {
+pub(super) const fn bad(why: &'static str) -> HttpRefusal {
+    HttpRefusal {
         status: 400,
         why,
         limit: None,
     }
 }
 
-/// What follows a head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
-    /// So many bytes.
-    Sized(u64),
-    Chunked,
-}
-
 /// Checks a head, from its first byte to the empty line. Returns its length, and what follows it.
-pub(super) fn check(bytes: &[u8], limits: &HeadLimits) -> Result<(usize, Body), Refused> {
-    const MALFORMED: Refused = bad("malformed request line");
+pub(super) fn check(bytes: &[u8], limits: &Limits) -> Result<(usize, RequestPart), HttpRefusal> {
+    const MALFORMED: HttpRefusal = bad("malformed request line");
     let end = find(bytes, b'\r').ok_or(MALFORMED)?;
     let (line, mut rest) = split(bytes, end).ok_or(MALFORMED)?;
     let is_old = request_line(line, limits)?;
@@ -44,7 +38,7 @@ pub(super) fn check(bytes: &[u8], limits: &HeadLimits) -> Result<(usize, Body), 
     while !rest.starts_with(b"\r\n") {
         count += 1;
         if count > limits.headers {
-            return Err(Refused {
+            return Err(HttpRefusal {
                 status: 431,
                 why: "too many header fields",
                 limit: Some("headers"),
@@ -64,12 +58,12 @@ fn split(lines: &[u8], end: usize) -> Option<(&[u8], &[u8])> {
 
 /// Checks the request line. Returns whether it is of HTTP/1.0.
 #[inline(never)] // As `Fields::read`.
-fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
-    const MALFORMED: Refused = bad("malformed request line");
+fn request_line(line: &[u8], limits: &Limits) -> Result<bool, HttpRefusal> {
+    const MALFORMED: HttpRefusal = bad("malformed request line");
     let (method, line) = word(line, |byte| IN_TOKEN[byte], b' ').ok_or(MALFORMED)?;
     let (target, version) = word(line, |byte| IN_TARGET[byte] <= ESCAPED, b' ').ok_or(MALFORMED)?;
     if target.len() > limits.uri {
-        return Err(Refused {
+        return Err(HttpRefusal {
             status: 414,
             why: "the URI is too long",
             limit: Some("uri"),
@@ -88,7 +82,7 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {
-            Err(Refused {
+            Err(HttpRefusal {
                 status: 505,
                 why: "the version is not supported",
                 limit: None,
@@ -145,15 +139,15 @@ struct Fields {
 impl Fields {
     /// Reads the field at the begin of these lines. Returns the lines that follow it.
     #[inline(never)] // In a function of its own, the loops have registers enough.
-    fn read<'a>(&mut self, lines: &'a [u8], limits: &HeadLimits) -> Result<&'a [u8], Refused> {
-        const MALFORMED: Refused = bad("malformed header field");
+    fn read<'a>(&mut self, lines: &'a [u8], limits: &Limits) -> Result<&'a [u8], HttpRefusal> {
+        const MALFORMED: HttpRefusal = bad("malformed header field");
         // A line that continues the field before it begins with a space, which is in no name.
         let (name, after) = word(lines, |byte| IN_TOKEN[byte], b':').ok_or(MALFORMED)?;
         let end = find_control(after).ok_or(MALFORMED)?;
         let (value, rest) = split(after, end).ok_or(MALFORMED)?;
         let value = value.trim_ascii();
         if value.len() > limits.header_value {
-            return Err(Refused {
+            return Err(HttpRefusal {
                 status: 431,
                 why: "a header value is too long",
                 limit: Some("header_value"),
@@ -175,15 +169,17 @@ impl Fields {
         Ok(rest)
     }
 
-    fn body(&self, is_old: bool) -> Result<Body, Refused> {
+    /// Returns what follows the head: a body, or another head.
+    fn body(&self, is_old: bool) -> Result<RequestPart, HttpRefusal> {
         if self.hosts > 1 || self.hosts == 0 && !is_old {
             return Err(bad("there must be one Host"));
         }
         match (self.is_chunked, self.length) {
             (true, Some(_)) => Err(bad("Content-Length beside Transfer-Encoding")),
             (true, None) if is_old => Err(bad("unsupported Transfer-Encoding")),
-            (true, None) => Ok(Body::Chunked),
-            (false, length) => Ok(Body::Sized(length.unwrap_or(0))),
+            (true, None) => Ok(RequestPart::Chunked(Chunks::new())),
+            (false, None | Some(0)) => Ok(RequestPart::Head(0)),
+            (false, Some(length)) => Ok(RequestPart::Sized(length)),
         }
     }
 }

@@ -65,7 +65,7 @@ fn first(
 mod tests {
     use super::{find, find_below, find_control};
 
-    /// Seeks each byte at each place, among the bytes that come nearest to it.
+    /// Seeks each byte at each index, among the bytes that come nearest to it.
     #[test]
     fn the_first_byte_is_found_whatever_is_around_it() {
         for others in [0, 1, b'\r', b'\r' + 1, b' ', 0x7F, 0x80, 0xFF] {

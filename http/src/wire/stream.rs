@@ -14,8 +14,8 @@ use greenroom::time::{Sleep, sleep};
 use hyper::rt::ReadBufCursor;
 
 use super::framing::Framing;
-use super::head::Refused;
-use super::shared::{Awaited, Shared};
+use super::head::HttpRefusal;
+use super::state::{AwaitedPart, ConnectionState};
 use crate::reactor::Socket;
 
 /// The head that stands for one that was refused, and that of a request whose answer has no body.
@@ -30,10 +30,11 @@ thread_local! {
     static READ: RefCell<[u8; ROOM]> = const { RefCell::new([0; ROOM]) };
 }
 
-pub(crate) struct Wire<'a> {
+/// A socket whose bytes are checked on their way to hyper.
+pub(crate) struct CheckedSocket<'a> {
     socket: &'a Socket,
-    framing: Framing,
-    shared: &'a Shared,
+    framing: Framing<'a>,
+    shared: &'a ConnectionState<'a>,
     /// Bytes that have come, of which the first `passed` may go to hyper.
     buffer: Vec<u8>,
     passed: usize,
@@ -46,10 +47,14 @@ pub(crate) struct Wire<'a> {
     writing: Option<Box<Sleep>>,
 }
 
-impl<'a> Wire<'a> {
+impl<'a> CheckedSocket<'a> {
     /// Takes over a connection that has just begun.
-    pub(crate) fn new(socket: &'a Socket, framing: Framing, shared: &'a Shared) -> Self {
-        Wire {
+    pub(crate) fn new(
+        socket: &'a Socket,
+        framing: Framing<'a>,
+        shared: &'a ConnectionState<'a>,
+    ) -> Self {
+        CheckedSocket {
             socket,
             framing,
             shared,
@@ -128,7 +133,7 @@ impl<'a> Wire<'a> {
     }
 
     /// Refuses the head that begins with these bytes.
-    fn refuse(&mut self, head: &[u8], why: Refused) {
+    fn refuse(&mut self, head: &[u8], why: HttpRefusal) {
         self.heads += 1;
         self.shared.note_refused(self.heads, why);
         self.is_refused = true;
@@ -144,15 +149,15 @@ impl<'a> Wire<'a> {
     /// and has sent no part of a request.
     fn is_over(&mut self) -> bool {
         let awaited = match (self.heads, self.buffer.is_empty()) {
-            _ if !self.framing.is_in_head() => Awaited::BODY,
-            (0, _) => Awaited::FIRST,
-            (_, true) => Awaited::HEAD,
-            (_, false) => Awaited::REST,
+            _ if !self.framing.is_in_head() => AwaitedPart::BODY,
+            (0, _) => AwaitedPart::FIRST,
+            (_, true) => AwaitedPart::HEAD,
+            (_, false) => AwaitedPart::REST,
         };
         let is_late = self.shared.awaits(awaited, self.buffer.is_empty());
         if is_late && !self.buffer.is_empty() {
             let head = mem::take(&mut self.buffer);
-            let why = Refused {
+            let why = HttpRefusal {
                 status: 408,
                 why: "the head took too long",
                 limit: Some("head_time"),
@@ -163,35 +168,26 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// What a read has come to.
-enum Read {
-    /// hyper has got bytes.
-    Given,
-    /// Nothing may pass so far.
-    Kept,
-    Ended,
-}
-
-impl Wire<'_> {
-    /// Reads some bytes.
+impl CheckedSocket<'_> {
+    /// Reads some bytes, or notes the end. Returns whether hyper has got bytes.
     fn poll_take(
         &mut self,
         cx: &mut Context<'_>,
         cursor: &mut ReadBufCursor<'_>,
-    ) -> Poll<io::Result<Read>> {
+    ) -> Poll<io::Result<bool>> {
         READ.with_borrow_mut(|room| {
             let read = ready!(self.socket.poll_read(cx, room))?;
             if read == 0 {
-                return Poll::Ready(Ok(Read::Ended));
+                self.has_ended = true;
+                return Poll::Ready(Ok(false));
             }
             self.shared.note_some();
-            let is_given = self.take_in(&room[..read], cursor)?;
-            Poll::Ready(Ok(if is_given { Read::Given } else { Read::Kept }))
+            Poll::Ready(self.take_in(&room[..read], cursor))
         })
     }
 }
 
-impl hyper::rt::Read for Wire<'_> {
+impl hyper::rt::Read for CheckedSocket<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -216,9 +212,8 @@ impl hyper::rt::Read for Wire<'_> {
                 }
             }
             match own.poll_take(cx, &mut cursor)? {
-                Poll::Ready(Read::Given) => return Poll::Ready(Ok(())),
-                Poll::Ready(Read::Kept) => {}
-                Poll::Ready(Read::Ended) => own.has_ended = true,
+                Poll::Ready(true) => return Poll::Ready(Ok(())),
+                Poll::Ready(false) => {}
                 Poll::Pending if own.is_over() => own.has_ended = true,
                 Poll::Pending if own.is_refused => {}
                 Poll::Pending => return Poll::Pending,
@@ -227,7 +222,7 @@ impl hyper::rt::Read for Wire<'_> {
     }
 }
 
-impl Wire<'_> {
+impl CheckedSocket<'_> {
     /// Writes, unless the client has taken no byte for too long.
     fn poll_progress(
         &mut self,
@@ -241,7 +236,7 @@ impl Wire<'_> {
             return Poll::Ready(written);
         }
         self.shared.note_full();
-        let time = self.shared.times().write;
+        let time = self.shared.limits().write_time;
         let late = self.writing.get_or_insert_with(|| Box::new(sleep(time)));
         ready!(Pin::new(late).poll(cx));
         self.shared.note_limit("write_time");
@@ -249,7 +244,7 @@ impl Wire<'_> {
     }
 }
 
-impl hyper::rt::Write for Wire<'_> {
+impl hyper::rt::Write for CheckedSocket<'_> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

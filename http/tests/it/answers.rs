@@ -28,7 +28,7 @@ fn an_envelope_has_the_name_of_the_type() {
     let of_server = served(|builder, actor| {
         let address = actor.address();
         let builder = builder.on("Named", &address, crate::support::Message::Xy);
-        builder.named("test_api.Table").answers(Answers::Envelope)
+        builder.name("test_api.Table").answers(Answers::Envelope)
     });
     assert_eq!(of_server.get("/Xy").body, table);
     let named = "{\"value\":[\"test_api.Table\",[[0.5]],[]]}";
@@ -374,7 +374,7 @@ fn a_type_may_give_its_name_to_an_envelope() {
     let served = served(|builder, actor| {
         let builder = builder.on("Named", &actor.address(), crate::support::Message::Xy);
         let name = Vec::<Own>::portable();
-        builder.named(&name).answers(Answers::Envelope)
+        builder.name(&name).answers(Answers::Envelope)
     });
     let named = "{\"value\":[\"vector<test_api.Own>\",[[0.5]],[]]}";
     assert_eq!(served.get("/Named").body, named);

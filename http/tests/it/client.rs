@@ -143,7 +143,7 @@ fn a_try_to_connect_that_gets_no_answer_has_an_end() {
     assert!(queued.len() < 10_000, "the queue is never full");
     let runtime = runtime();
     let once = RetryIntervals::builder().first_steps([Duration::from_millis(1)]);
-    let builder = Client::connect(address).retry(once.build().unwrap());
+    let builder = Client::connect(address).retry_intervals(once.build().unwrap());
     let far = open(&runtime, builder.timeout(wait)).address::<Act, u32>("Act");
     let refusal = refused(act(&far, "answer"));
     assert_eq!(refusal.kind(), RefusalKind::NotConnected);
@@ -160,7 +160,7 @@ fn without_a_connection_nothing_was_sent() {
     drop(listener);
     let runtime = runtime();
     let once = RetryIntervals::builder().first_steps([Duration::from_millis(1)]);
-    let builder = Client::connect(address).retry(once.build().unwrap());
+    let builder = Client::connect(address).retry_intervals(once.build().unwrap());
     let far = open(&runtime, builder).address::<Act, u32>("Act");
     let refusal = refused(act(&far, "answer"));
     assert_eq!(refusal.kind(), RefusalKind::NotConnected);

@@ -43,7 +43,7 @@ fn options_without_a_type_and_impossible_names_are_errors() {
     let bind = || Server::bind("127.0.0.1:0");
     for (builder, why) in [
         (bind().post_only(), "`post_only` comes before any `on`"),
-        (bind().named("a"), "`named` comes before any `on`"),
+        (bind().name("a"), "`name` comes before any `on`"),
         (
             bind().on("", &address, Message::Xy),
             "\"\" is no name of a type",

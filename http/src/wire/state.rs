@@ -6,25 +6,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use super::head::Refused;
+use super::head::HttpRefusal;
+use crate::limits::Limits;
 
-/// For how long a connection may make no progress.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
-    /// From the first byte of a head, or from the begin of the connection, to its end.
-    pub(crate) head: Duration,
-    /// Between two requests.
-    pub(crate) idle: Duration,
-    /// While the client takes no byte of an answer.
-    pub(crate) write: Duration,
-    /// While an actor answers.
-    pub(crate) answer: Duration,
-}
-
-pub(crate) struct Shared {
-    times: Times,
+/// The state of a connection that both sides of hyper share.
+pub(crate) struct ConnectionState<'a> {
+    limits: &'a Limits,
     waits: AtomicU8,
     awaited: AtomicU8,
     /// How often the connection has begun to wait for something else.
@@ -33,14 +21,14 @@ pub(crate) struct Shared {
     is_late: AtomicBool,
     /// The number of the request that was refused, or 0.
     refused: AtomicU64,
-    end: Mutex<End>,
+    end: Mutex<ConnectionEnd>,
 }
 
 /// Why a connection ends.
 #[derive(Default)]
-struct End {
+struct ConnectionEnd {
     /// Why a head or a body may not pass. The answer to it comes in its turn.
-    refused: Option<Refused>,
+    refused: Option<HttpRefusal>,
     /// The status with which a request was refused.
     answered: Option<u16>,
     /// The server has ended it, whatever the client still sends.
@@ -51,42 +39,42 @@ struct End {
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Waits(u8);
+pub(super) struct ConnectionWait(u8);
 
-impl Waits {
+impl ConnectionWait {
     /// For what is awaited of the client.
-    pub(super) const CLIENT: Waits = Waits(0);
+    pub(super) const CLIENT: ConnectionWait = ConnectionWait(0);
     /// For a request to be complete, or for an answer that takes what it takes.
-    pub(super) const SERVER: Waits = Waits(1);
-    pub(super) const ACTOR: Waits = Waits(2);
+    pub(super) const SERVER: ConnectionWait = ConnectionWait(1);
+    pub(super) const ACTOR: ConnectionWait = ConnectionWait(2);
     /// For an actor that has not answered in time.
-    pub(super) const LATE_ACTOR: Waits = Waits(3);
+    pub(super) const LATE_ACTOR: ConnectionWait = ConnectionWait(3);
     /// For the client to take more of an answer. The time of that belongs to the write.
-    pub(super) const TAKER: Waits = Waits(4);
+    pub(super) const TAKER: ConnectionWait = ConnectionWait(4);
 }
 
 /// What a client must send within some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Awaited(u8);
+pub(super) struct AwaitedPart(u8);
 
-impl Awaited {
+impl AwaitedPart {
     /// The first head, from the begin of the connection on.
-    pub(super) const FIRST: Awaited = Awaited(0);
+    pub(super) const FIRST: AwaitedPart = AwaitedPart(0);
     /// The first byte of another head.
-    pub(super) const HEAD: Awaited = Awaited(1);
+    pub(super) const HEAD: AwaitedPart = AwaitedPart(1);
     /// The rest of a head.
-    pub(super) const REST: Awaited = Awaited(2);
+    pub(super) const REST: AwaitedPart = AwaitedPart(2);
     /// A body, whose time belongs to the service.
-    pub(super) const BODY: Awaited = Awaited(3);
+    pub(super) const BODY: AwaitedPart = AwaitedPart(3);
 }
 
-impl Shared {
+impl<'a> ConnectionState<'a> {
     /// Creates what is known of a connection that begins now.
-    pub(crate) fn new(times: Times) -> Self {
-        Shared {
-            times,
-            waits: AtomicU8::new(Waits::CLIENT.0),
-            awaited: AtomicU8::new(Awaited::FIRST.0),
+    pub(crate) fn new(limits: &'a Limits) -> Self {
+        ConnectionState {
+            limits,
+            waits: AtomicU8::new(ConnectionWait::CLIENT.0),
+            awaited: AtomicU8::new(AwaitedPart::FIRST.0),
             changes: AtomicU32::new(0),
             is_late: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -94,18 +82,18 @@ impl Shared {
         }
     }
 
-    fn end(&self) -> MutexGuard<'_, End> {
+    fn end(&self) -> MutexGuard<'_, ConnectionEnd> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn times(&self) -> &Times {
-        &self.times
+    pub(super) fn limits(&self) -> &Limits {
+        self.limits
     }
 
     /// Notes that a request is complete, so that no other one need come. Returns why it was refused,
     /// if it was. The first one has number 1.
-    pub(crate) fn begin(&self, request: u64) -> Option<Refused> {
-        self.wait_for(Waits::SERVER);
+    pub(crate) fn begin(&self, request: u64) -> Option<HttpRefusal> {
+        self.wait_for(ConnectionWait::SERVER);
         match self.refused.load(Relaxed) == request {
             true => self.end().refused.clone(),
             false => None,
@@ -114,30 +102,30 @@ impl Shared {
 
     /// Notes that an actor begins to work on the request.
     pub(crate) fn ask(&self) {
-        self.wait_for(Waits::ACTOR);
+        self.wait_for(ConnectionWait::ACTOR);
     }
 
     /// Returns whether the actor has not answered in time.
     pub(crate) fn is_actor_late(&self) -> bool {
-        self.waits() == Waits::LATE_ACTOR
+        self.waits() == ConnectionWait::LATE_ACTOR
     }
 
     /// Notes that the request is answered, or is not wanted any more.
     pub(crate) fn finish(&self) {
-        self.wait_for(Waits::CLIENT);
+        self.wait_for(ConnectionWait::CLIENT);
     }
 
     /// Notes that the client takes no more of an answer for now. Nothing is awaited of it meanwhile.
     pub(super) fn note_full(&self) {
-        if self.waits() == Waits::CLIENT {
-            self.wait_for(Waits::TAKER);
+        if self.waits() == ConnectionWait::CLIENT {
+            self.wait_for(ConnectionWait::TAKER);
         }
     }
 
     /// Notes that the client has taken more of an answer.
     pub(super) fn note_taken(&self) {
-        if self.waits() == Waits::TAKER {
-            self.wait_for(Waits::CLIENT);
+        if self.waits() == ConnectionWait::TAKER {
+            self.wait_for(ConnectionWait::CLIENT);
         }
     }
 
@@ -169,17 +157,17 @@ impl Shared {
         self.end().limit = Some(limit);
     }
 
-    pub(super) fn note_refused(&self, request: u64, why: Refused) {
+    pub(super) fn note_refused(&self, request: u64, why: HttpRefusal) {
         self.refused.store(request, Relaxed);
         self.end().refused = Some(why);
     }
 
-    pub(super) fn waits(&self) -> Waits {
-        Waits(self.waits.load(Relaxed))
+    pub(super) fn waits(&self) -> ConnectionWait {
+        ConnectionWait(self.waits.load(Relaxed))
     }
 
-    pub(super) fn awaited(&self) -> Awaited {
-        Awaited(self.awaited.load(Relaxed))
+    pub(super) fn awaited(&self) -> AwaitedPart {
+        AwaitedPart(self.awaited.load(Relaxed))
     }
 
     /// Returns a number that changes when the connection begins to wait for something else.
@@ -187,7 +175,7 @@ impl Shared {
         self.changes.load(Relaxed)
     }
 
-    fn wait_for(&self, waits: Waits) {
+    fn wait_for(&self, waits: ConnectionWait) {
         self.waits.store(waits.0, Relaxed);
         self.change();
     }
@@ -197,7 +185,7 @@ impl Shared {
         self.changes.store(changes.wrapping_add(1), Relaxed);
     }
 
-    /// Returns whether the client is late, and was not told so yet.
+    /// Returns whether the client is late, and that was not handled yet.
     pub(super) fn is_late(&self) -> bool {
         self.is_late.load(Relaxed)
     }
@@ -205,7 +193,7 @@ impl Shared {
     /// Notes that what the connection waits for has not come in time.
     pub(super) fn note_late(&self) {
         match self.waits() {
-            Waits::ACTOR => self.waits.store(Waits::LATE_ACTOR.0, Relaxed),
+            ConnectionWait::ACTOR => self.waits.store(ConnectionWait::LATE_ACTOR.0, Relaxed),
             _ => self.is_late.store(true, Relaxed),
         }
     }
@@ -217,20 +205,20 @@ impl Shared {
 
     /// Notes that nothing has come, and what must come. Returns whether the client is late with it.
     /// If `is_idle`, it has sent no part of it.
-    pub(super) fn awaits(&self, awaited: Awaited, is_idle: bool) -> bool {
+    pub(super) fn awaits(&self, awaited: AwaitedPart, is_idle: bool) -> bool {
         let is_same = self.awaited() == awaited;
         let is_late = self.is_late() && is_same;
         self.is_late.store(false, Relaxed);
         if !is_same {
             self.awaited.store(awaited.0, Relaxed);
             // The time of an actor goes on.
-            if self.waits() == Waits::CLIENT {
+            if self.waits() == ConnectionWait::CLIENT {
                 self.change();
             }
         }
         if is_late && is_idle {
             self.note_limit(match awaited {
-                Awaited::HEAD => "idle_time",
+                AwaitedPart::HEAD => "idle_time",
                 _ => "head_time",
             });
         }

@@ -16,7 +16,7 @@ use mio::{Poll, Registry, Token};
 use super::deadlines::{Deadline, Deadlines};
 use super::poller::{PollerGuard, PollerLock, TICK, Watchdog};
 use super::sources::SocketTable;
-use super::worker::DrivenWorker;
+use super::worker::WorkerWaker;
 
 /// How long a busy worker runs before it looks for events.
 const RUN: Duration = Duration::from_micros(200);
@@ -81,7 +81,7 @@ impl Reactor {
     /// for events if no other one does.
     pub(crate) fn drive(&'static self, mut worker: Pin<&mut dyn Future<Output = ()>>) {
         let _driven = DrivenGuard::new(self);
-        let state = Arc::new(DrivenWorker::new(self.kick.clone()));
+        let state = Arc::new(WorkerWaker::new(self.kick.clone()));
         let waker = Waker::from(state.clone());
         let (mut looked, mut woken) = (Instant::now(), Vec::new());
         loop {
@@ -103,7 +103,7 @@ impl Reactor {
     }
 
     /// Waits until the worker is woken: for the system if the poller is free, and otherwise for it.
-    fn wait(&self, worker: &Arc<DrivenWorker>, woken: &mut Vec<Waker>) {
+    fn wait(&self, worker: &Arc<WorkerWaker>, woken: &mut Vec<Waker>) {
         while !worker.is_woken() {
             match self.poller.try_lock_or_note(worker) {
                 Some(poller) => self.gather(poller, woken, |poller| {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use mio::{Events, Poll};
 
-use super::worker::DrivenWorker;
+use super::worker::WorkerWaker;
 
 /// The events that one wait gives at most.
 const EVENTS: usize = 256;
@@ -39,7 +39,7 @@ struct PollerState {
     /// How often the poller was locked.
     times_locked: u64,
     /// The workers that wait because another thread has the poller.
-    idle: Vec<Arc<DrivenWorker>>,
+    idle: Vec<Arc<WorkerWaker>>,
 }
 
 /// The poller while a thread has it. Dropping it unlocks the poller.
@@ -64,7 +64,7 @@ impl PollerLock {
     }
 
     /// Locks the poller if it is free. Otherwise notes that this worker waits for it.
-    pub(super) fn try_lock_or_note(&self, worker: &Arc<DrivenWorker>) -> Option<PollerGuard<'_>> {
+    pub(super) fn try_lock_or_note(&self, worker: &Arc<WorkerWaker>) -> Option<PollerGuard<'_>> {
         let mut state = self.state();
         let guard = state.try_lock(self);
         if guard.is_none() {
@@ -74,7 +74,7 @@ impl PollerLock {
     }
 
     /// Notes that this worker does not wait for the poller any more.
-    pub(super) fn forget(&self, worker: &Arc<DrivenWorker>) {
+    pub(super) fn forget(&self, worker: &Arc<WorkerWaker>) {
         self.state().idle.retain(|idle| !Arc::ptr_eq(idle, worker));
     }
 

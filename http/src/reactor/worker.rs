@@ -7,7 +7,7 @@ use std::thread::{self, Thread};
 
 /// A worker that is driven. As a waker, it lets the worker run again.
 #[derive(Debug)]
-pub(super) struct DrivenWorker {
+pub(super) struct WorkerWaker {
     state: AtomicU8,
     thread: Thread,
     /// Ends the wait of the thread that polls.
@@ -22,10 +22,10 @@ const POLLING: u8 = 2;
 /// Its thread waits for another thread.
 const PARKED: u8 = 3;
 
-impl DrivenWorker {
+impl WorkerWaker {
     /// Creates the worker of the calling thread, which must run.
     pub(super) fn new(kick: Arc<mio::Waker>) -> Self {
-        DrivenWorker {
+        WorkerWaker {
             state: AtomicU8::new(WOKEN),
             thread: thread::current(),
             kick,
@@ -68,7 +68,7 @@ impl DrivenWorker {
     }
 }
 
-impl Wake for DrivenWorker {
+impl Wake for WorkerWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

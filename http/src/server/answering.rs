@@ -13,7 +13,7 @@ use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
 
 use super::route::{RouteAnswer, guarded};
-use super::site::{Progress, Site};
+use super::site::{RequestProgress, Site};
 use super::status::{Whole, of_text};
 use crate::wire::{ConnectionState, HttpRefusal};
 
@@ -26,7 +26,7 @@ pub(super) struct Answering<'a> {
     number: u64,
     /// The connection goes on after the answer.
     goes_on: bool,
-    progress: Progress<'a>,
+    progress: RequestProgress<'a>,
 }
 
 impl<'a> Answering<'a> {
@@ -42,7 +42,7 @@ impl<'a> Answering<'a> {
             head,
             number,
             goes_on: true,
-            progress: Progress::Answered(None),
+            progress: RequestProgress::Answered(None),
         }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Answering<'a> {
         &self.head
     }
 
-    pub(super) fn set(&mut self, progress: Progress<'a>) {
+    pub(super) fn set(&mut self, progress: RequestProgress<'a>) {
         self.progress = progress;
     }
 
@@ -59,7 +59,7 @@ impl<'a> Answering<'a> {
         self.goes_on = false;
         self.shared.note_answered(refusal.status);
         // A head that was refused is not here: another one stands for it.
-        let head = matches!(self.progress, Progress::Reads { .. }).then_some(&self.head);
+        let head = matches!(self.progress, RequestProgress::Reads { .. }).then_some(&self.head);
         self.progress = self.site.refuse(head, refusal).into();
     }
 
@@ -113,14 +113,14 @@ impl Future for Answering<'_> {
         let own = self.get_mut();
         let mut response = loop {
             match &mut own.progress {
-                Progress::Reads { refusal, body } => {
+                RequestProgress::Reads { refusal, body } => {
                     let (refusal, body) = (*refusal, ready!(body.as_mut().poll(cx)));
                     match body {
                         Ok(body) => own.begin(refusal, body),
                         Err(refusal) => own.refuse(refusal),
                     }
                 }
-                Progress::Asks(asked) => {
+                RequestProgress::Asks(asked) => {
                     // The code of the user's actors, types and pages may panic.
                     let polled = guarded(|| asked.answered.as_mut().poll(cx));
                     let answer = match polled {
@@ -129,10 +129,12 @@ impl Future for Answering<'_> {
                     };
                     let used = mem::take(&mut own.head.headers);
                     let response = own.site.complete(asked, answer, used);
-                    own.progress = Progress::Answered(None);
+                    own.progress = RequestProgress::Answered(None);
                     break response;
                 }
-                Progress::Answered(response) => break response.take().expect("it is polled once"),
+                RequestProgress::Answered(response) => {
+                    break response.take().expect("it is polled once");
+                }
             }
         };
         own.complete(&mut response);

@@ -21,7 +21,7 @@ use hyper::server::conn::http1;
 
 use super::answering::Answering;
 use super::body;
-use super::site::{Progress, Site};
+use super::site::{RequestProgress, Site};
 use super::status::Whole;
 use crate::error::with_causes;
 use crate::event::CloseReason;
@@ -144,7 +144,7 @@ impl<'a> hyper::service::Service<Request<Incoming>> for RequestService<'a> {
             answering.begin(refusal, Bytes::new());
         } else {
             let body = Box::pin(body::read(body, &self.site.limits));
-            answering.set(Progress::Reads { refusal, body });
+            answering.set(RequestProgress::Reads { refusal, body });
         }
         answering
     }

@@ -46,7 +46,7 @@ pub(super) struct Site {
 }
 
 /// What a request has come to so far.
-pub(super) enum Progress<'a> {
+pub(super) enum RequestProgress<'a> {
     /// The body is being read.
     Reads {
         /// Why the request is refused then.
@@ -63,12 +63,12 @@ pub(super) struct Asked<'a> {
     by: Answers,
     /// Where its status is counted.
     statuses: &'a Statuses,
-    _in_flight: Option<InFlight<'a>>,
+    _in_flight: Option<InFlightRequest<'a>>,
 }
 
-impl From<Response<Bytes>> for Progress<'_> {
+impl From<Response<Bytes>> for RequestProgress<'_> {
     fn from(response: Response<Bytes>) -> Self {
-        Progress::Answered(Some(response.map(Full::new)))
+        RequestProgress::Answered(Some(response.map(Full::new)))
     }
 }
 
@@ -80,13 +80,13 @@ impl Site {
         head: &Parts,
         body: Bytes,
         shared: &'a ConnectionState<'a>,
-    ) -> Progress<'a> {
+    ) -> RequestProgress<'a> {
         let others = &self.counts.others;
         let path = head.uri.path();
         let is_read = head.method == Method::GET || head.method == Method::HEAD;
         if let Some(page) = self.pages.get(path).filter(|_| is_read) {
             let numbers = self.numbers();
-            return Progress::Asks(Asked {
+            return RequestProgress::Asks(Asked {
                 answered: Box::pin(async move {
                     let page = page.respond(numbers).await;
                     Ok(RouteAnswer::Response(page.complete()))
@@ -174,7 +174,7 @@ impl Site {
         head: &Parts,
         body: &[u8],
         shared: &'a ConnectionState<'a>,
-    ) -> Progress<'a> {
+    ) -> RequestProgress<'a> {
         let refused = |response| counted(&of.statuses, response);
         let allowed = match of.is_post_only {
             true => "POST, OPTIONS",
@@ -201,7 +201,7 @@ impl Site {
         let asked = input.map_err(Unasked::Malformed);
         let asked = asked.and_then(|input| of.route.ask(input, &terms));
         match asked {
-            Ok(answered) => Progress::Asks(Asked {
+            Ok(answered) => RequestProgress::Asks(Asked {
                 answered,
                 by: form,
                 statuses: &of.statuses,
@@ -222,7 +222,7 @@ impl Site {
         unknown: &UnknownRoute,
         head: &Parts,
         body: Bytes,
-    ) -> Progress<'a> {
+    ) -> RequestProgress<'a> {
         let others = &self.counts.others;
         let Some(in_flight) = self.begin_work() else {
             return counted(others, overloaded(self.limits.in_flight, self.form));
@@ -233,7 +233,7 @@ impl Site {
             headers: head.headers.clone(),
             body,
         };
-        Progress::Asks(Asked {
+        RequestProgress::Asks(Asked {
             answered: unknown(request, self.limits.answer_time),
             by: self.form,
             statuses: others,
@@ -242,10 +242,10 @@ impl Site {
     }
 
     /// Counts a request for which an actor works. Returns `None` if there are too many.
-    fn begin_work(&self) -> Option<InFlight<'_>> {
+    fn begin_work(&self) -> Option<InFlightRequest<'_>> {
         // Relaxed: only the number counts.
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let in_flight = InFlight(self);
+        let in_flight = InFlightRequest(self);
         if before >= self.limits.in_flight {
             self.counts.limit("in_flight");
             return None;
@@ -255,16 +255,16 @@ impl Site {
 }
 
 /// A request for which an actor works.
-struct InFlight<'a>(&'a Site);
+struct InFlightRequest<'a>(&'a Site);
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
         // Relaxed: only the number counts.
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn counted(statuses: &Statuses, response: Response<Bytes>) -> Progress<'static> {
+fn counted(statuses: &Statuses, response: Response<Bytes>) -> RequestProgress<'static> {
     statuses.count(response.status().as_u16());
     response.into()
 }

@@ -1,6 +1,6 @@
 //! Restarts and supervision: actors that begin anew after a fault.
 //!
-//! [`restart`](crate::ActorBuilder::restart) restarts one actor in place. A [`Supervisor`] decides
+//! [`restart`](crate::ActorBuilder::restart) restarts one actor. A [`Supervisor`] decides
 //! about several actors together. [The guide](crate::docs::guide#restarts) tells when to use which.
 
 mod child;

@@ -77,6 +77,8 @@ impl<V: Value> NameTable<V> {
                 named.len() - 1
             });
             let result = change(&mut named[index].1);
+            // An empty value says nothing, so it takes no memory. A shard that has shrunk far does not
+            // keep the memory of its best days either.
             if named[index].1.is_empty() {
                 named.swap_remove(index);
                 if named.is_empty() {

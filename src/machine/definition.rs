@@ -54,7 +54,7 @@ pub enum Next<A: Machine> {
     Stay,
     /// The state stays, and this message comes again when it changes.
     ///
-    /// A message that is saved again keeps its place among the saved ones. If [too
+    /// A message that is saved again keeps its turn among the saved ones. If [too
     /// many](crate::ActorBuilder::saved_capacity) are saved already, this one is refused: an `ask`
     /// in it ends with [`AskError::Refused`](crate::AskError::Refused), of the kind
     /// [`Overloaded`](crate::RefusalKind::Overloaded).

@@ -101,7 +101,7 @@ impl<A: Machine> Intake<A> {
 
     /// Saves a message, or refuses it if there are too many.
     pub(super) fn save(&mut self, message: A::Message) {
-        // A new message comes only when none is due, so one that is saved again has its place.
+        // A new message comes only when none is due, so one that is saved again keeps its turn.
         if self.lists.saved.len() < self.limit {
             if let Some(senders) = &mut self.senders {
                 senders.saved.push_back(self.context.last_sender());

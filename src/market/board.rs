@@ -236,6 +236,7 @@ impl<K, J> Board<K, J> {
         if known.behind == 0 {
             return Some(self.keys.remove(slot));
         }
+        // The jobs of a key are next to each other, so the next one is the first from here on.
         let first = Behind {
             slot,
             below: 0,

@@ -308,9 +308,6 @@ impl<K: Send + 'static> MarketCore<K> {
     }
 }
 
-/// The mutation that frees a key before its job runs.
-const FREED_EARLY: &str = "a_key_is_freed_before_its_job_runs";
-
 impl<K> MarketState<K> {
     /// Returns whether there is room that no producer was given.
     pub(super) fn has_room(&self, limits: &MarketLimits) -> bool {
@@ -323,7 +320,7 @@ impl<K> MarketState<K> {
         worker: &Arc<MarketWorker>,
     ) -> Option<(JobTicket, Arc<dyn Work>)> {
         let (ticket, job) = self.board.take()?;
-        if mutant(FREED_EARLY) {
+        if mutant("a_key_is_freed_before_its_job_runs") {
             drop(self.board.done(ticket));
         }
         worker.renew();
@@ -343,7 +340,7 @@ impl<K> MarketState<K> {
         if let Some(worker) = self.running.remove(&ticket) {
             worker.renew();
         }
-        if !mutant(FREED_EARLY) {
+        if !mutant("a_key_is_freed_before_its_job_runs") {
             after.keys.extend(self.board.done(ticket));
         }
         let Shown { waker, is_unwanted } = work.show();

@@ -268,6 +268,7 @@ impl<K: Send + 'static> Future for EndOf<K> {
         let waker = KeptWaker::new(cx.waker());
         let own = &mut *self;
         own.core.change(|state, after| {
+            // At the end all wakers have left the slab, so the index is of no use.
             if state.is_over() {
                 after.stale.push(waker);
                 own.index = None;

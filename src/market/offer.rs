@@ -65,6 +65,7 @@ where
         let core = self.core.clone();
         let added = core.change(|state, after| {
             let added = self.add(state);
+            // The waker goes into the line under the lock, so no room is given in between.
             if matches!(added, Err(TryOfferError::Full(()))) {
                 let number = self.number(state);
                 self.is_in_line = true;

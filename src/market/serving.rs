@@ -74,6 +74,7 @@ fn serve_as<K: Send + 'static>(core: &Arc<MarketCore<K>>, own: &Arc<MarketWorker
     let (mut is_new, mut returns) = (true, false);
     let (mut may_linger, mut done) = (may_ever_linger, None);
     loop {
+        // One change ends the last job and takes the next, so a worker locks once for each job.
         let next = core.change(|state, after| {
             if std::mem::take(&mut is_new) {
                 state.retry.has_succeeded();
@@ -153,6 +154,7 @@ fn judge_after<K: Send + 'static>(core: &Arc<MarketCore<K>>, delay: Duration) {
             };
             crate::task::spawn_own(runtime.clone(), again).detach();
         }
+        // No task can run without a runtime, so the timer's thread polls the sleep itself.
         None => {
             let again = Arc::new(Again {
                 core: own,

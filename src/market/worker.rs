@@ -80,16 +80,16 @@ crate::sync::thread_local! {
 ///
 /// greenroom::run(async {
 ///     let market = Market::<()>::builder().build().unwrap();
-///     let (tell, told) = std::sync::mpsc::channel();
+///     let (begins, begun) = std::sync::mpsc::channel();
 ///     let job = Job::new(move || {
-///         tell.send(()).unwrap();
+///         begins.send(()).unwrap();
 ///         while !market::is_cancelled() {
 ///             std::thread::yield_now();
 ///         }
 ///         "stopped early"
 ///     });
 ///     let job = market.offer(job).await.unwrap();
-///     told.recv().unwrap();
+///     begun.recv().unwrap();
 ///     assert!(!job.cancel(), "it has begun");
 ///     assert_eq!(job.await.unwrap(), "stopped early");
 /// });

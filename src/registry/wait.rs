@@ -99,6 +99,7 @@ impl<M: Send + 'static> Wait<M> {
             self.begin()?;
         }
         let entry = self.entry.as_mut().expect("the first poll has set it");
+        // It is looked for before and after the waker is in the list. What was found is kept.
         let found = Cell::new(None);
         let happened = || {
             let now = match self.name.find(&entry.runtime) {

@@ -34,12 +34,14 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         if let Some(stopped) = self.stopped {
             return self.refuse(request, stopped, outbox);
         }
+        // Load is judged first, and for each request that arrives, whether or not a worker is idle.
         if let Some(average) = self.judge() {
             return self.refuse(request, RefusalReason::Busy(average), outbox);
         }
         let Some(crew) = self.crew_of(hash) else {
             return self.refuse(request, RefusalReason::Unavailable, outbox);
         };
+        // SPOOL-1: a request never overtakes one that waits, nor one of its key under way elsewhere.
         if self.crews[crew].waiting.is_empty()
             && !self.is_stray(hash)
             && let Some(worker) = self.crews[crew].idle.pop_front()

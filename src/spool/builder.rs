@@ -221,6 +221,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         };
         let is_traced = context::runtime().is_some_and(|it| it.tracer().is_some());
         let pool = Pool::new(limits, workers, self.affinity, self.copy, is_traced);
+        // The workers are made here, so that a spool that was spawned has all of them.
         let mut manager = ObjectSpool::new(pool.clone(), self.factory);
         manager.make_workers();
         let mut builder = ActorBuilder::new(manager, ObjectSpool::run);
@@ -248,6 +249,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             )))
         };
         judge_workers(self.workers, || self.parameters())?;
+        // The first parameter out of range is named, in the order of document 2.
         match (self.capacity, self.responsiveness, self.stand_down) {
             (Some(size), _, _) if size < 1 => below("size", size.to_string(), "1"),
             (_, Some(time), _) if time < RESPONSIVENESS_MIN => {

@@ -22,6 +22,8 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             let limit = self.limits.worker_time().unwrap_or_default();
             let (client, hash) = (open.info.client, open.info.hash);
             self.refuse_client(client, RefusalReason::TimedOut(limit), open.spare, outbox);
+            // The worker is given up for this request alone: it gets the next one. Its late answer
+            // finds another assignment.
             self.assign(key);
             self.release(key, now, outbox);
             self.unblock(hash, now, outbox);

@@ -124,6 +124,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         let worker = &mut self.workers[key];
         let QueuedRequest { question, info } = request;
         let from = info.from;
+        // The question goes with the errand: no mailbox is touched under the lock.
         worker.open = Some(OpenRequest {
             info,
             until,
@@ -197,6 +198,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         let hash = open.info.hash;
         let worker = &mut self.workers[key];
         let client = match outcome {
+            // The worker itself has ended. A reply that was lost otherwise leaves it in service.
             Err(AskError::NoReply(detail)) if detail.is_end_of(worker.address.id()) => {
                 worker.is_gone = true;
                 self.forget_ended(key, outbox);
@@ -261,6 +263,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         let OpenRequest {
             mut info, spare, ..
         } = open;
+        // A spool that stops tries nothing again, since no worker gets a request any more.
         let is_tried_again = info.tries > 0 && self.stopped.is_none();
         let question = match spare {
             Some(question) if is_tried_again => question,
@@ -287,6 +290,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         let Some(crew) = self.crew_of(hash) else {
             return self.refuse(request, RefusalReason::Unavailable, outbox);
         };
+        // Its time in the queue counts from its arrival, also the time that it was with a worker.
         if let Some(deadline) = self.limits.deadline_of(arrived) {
             self.set_alarm(deadline, outbox);
         }

@@ -240,6 +240,7 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     pub async fn serve(self, mut cx: Context<(Q, Reply<R>)>) -> Result<(), Refusal> {
         let mut ended = std::pin::pin!(self.address.closed());
         loop {
+            // The end comes first: a spool that has ended refuses what would be received.
             let next = poll_fn(|task| match ended.as_mut().poll(task) {
                 Poll::Ready(()) => Poll::Ready(Err(Refusal::from(self.pool.stopped()))),
                 Poll::Pending => Pin::new(&mut cx).poll_next(task).map(Ok),

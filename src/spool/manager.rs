@@ -61,6 +61,8 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
             self.pool
                 .change(|it, outbox| it.stop(RefusalReason::Aborted, outbox));
         }
+        // Each round leaves the waker before it looks, so that no alert is lost. It ends when nothing
+        // is due before the next alarm.
         loop {
             self.watch_workers(task);
             while let Poll::Ready(Some(worker)) = self.ends.poll_next(task) {

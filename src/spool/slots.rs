@@ -77,6 +77,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         outbox: &mut Outbox<Q, R>,
     ) -> usize {
         outbox.push(Errand::Watch(address.clone()));
+        // With affinity the number of the slot is that of the crew.
         let key = self.workers.insert(PoolWorker {
             address,
             assignment: None,
@@ -136,6 +137,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         };
         (worker.is_gone, worker.has_ended) = (true, true);
         self.leave_line(key);
+        // Its request is still under way, and its successor must not overtake it with the same key.
         if let Some(open) = &self.workers[key].open
             && !self.is_stray(open.info.hash)
             && self.limits.has_affinity
@@ -244,6 +246,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             return;
         }
         if workers > before {
+            // The slots of workers that have joined come after the new ones.
             let new = (before..workers).map(|_| WorkerSlot::vacant(now));
             self.slots.splice(before..before, new);
             self.set_alarm(now, outbox);
@@ -268,6 +271,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         let lines = self.crews.drain(..).map(|crew| crew.waiting);
         let mut waiting: Vec<QueuedRequest<Q, R>> = lines.flatten().collect();
         waiting.sort_unstable_by_key(|request| request.info.rank);
+        // All that waits is dealt out again, in the order of arrival, and so are the idle workers.
         self.waiting = 0;
         self.crews = self.slots.iter().map(|_| Crew::new()).collect();
         for (index, slot) in self.slots.iter().enumerate() {
@@ -347,6 +351,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     pub(super) fn end(&mut self, outbox: &mut Outbox<Q, R>) {
         self.stop(RefusalReason::Aborted, outbox);
         let reason = self.stopped.unwrap_or(RefusalReason::Aborted);
+        // No reply leads anywhere from now on, so each open request is answered here.
         for (_, mut worker) in std::mem::take(&mut self.workers) {
             if worker.is_own {
                 self.killed.push(worker.address.downgrade());

@@ -22,6 +22,7 @@ impl Supervising {
         if self.has_given_up {
             return self.stop_next();
         }
+        // SUPERVISE-3: first all incarnations are dropped, then one child at a time begins.
         if !self.dropping.is_empty() {
             return;
         }
@@ -144,6 +145,7 @@ impl Supervising {
     /// Restarts the children that the strategy selects after the failure of this one.
     fn restart(&mut self, id: u64, delay: Duration) {
         let until = (!delay.is_zero()).then(|| Instant::now() + delay);
+        // One-for-one needs no round: the child waits for its own back-off, then begins.
         let first = match self.options.strategy {
             Strategy::OneForOne => {
                 if until.is_none() {
@@ -280,6 +282,7 @@ impl Supervising {
 
     /// Obeys the supervisor above.
     pub(super) fn obey(&mut self, order: Order) {
+        // An order that does not fit the mode was overtaken by what has happened here.
         match (order, &mut self.mode) {
             (Order::Wait, SupervisorMode::Running) => self.fall(None, true),
             (Order::Wait, SupervisorMode::Falling { is_ordered, .. }) => *is_ordered = true,

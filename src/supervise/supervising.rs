@@ -297,6 +297,7 @@ impl Supervising {
             std::task::ready!(Pin::new(sleep).poll(task));
         }
         self.sleep = None;
+        // A child has one alarm at a time: the end of its back-off, or of its grace period.
         if id == ROUND {
             self.set_pause(None);
             return Poll::Ready(());

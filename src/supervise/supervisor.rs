@@ -100,6 +100,7 @@ impl SupervisorBuilder {
             let problem = StartProblem::Spawn(SpawnProblem::ZeroWindow);
             return Err(StartError::new(self, problem));
         }
+        // The actor keeps the options, and an error gives the builder back.
         let supervising = Supervising::new(tree.clone(), self.clone());
         let mut builder = actor(move |cx: Context<Infallible>| supervising.run(cx));
         if let Some(name) = &self.name {
@@ -153,6 +154,7 @@ impl Supervisor {
         let Some(start) = self.begin_start() else {
             return Err(StartError::new(child.into_actor(), StartProblem::Stopping));
         };
+        // A child reports from its first turn on, which may come before it is added below.
         let (tree, number) = (Arc::downgrade(&self.tree), start.number);
         let bond = Bond::new(move |report| {
             if let Some(tree) = tree.upgrade() {

@@ -1,25 +1,8 @@
-//! The outcome of a run: its value, or a failure that says what happened and how to repeat it.
+//! A run that failed: what happened, and how to repeat it.
 
 use std::fmt;
-use std::time::Duration;
 
-use super::engine::Plan;
-use super::engine::{Failed, Problem, TurnScript};
-
-/// A run that succeeded.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Run<T> {
-    /// The output of the future.
-    pub value: T,
-    /// The number of turns of tasks, polls of the future, and effects of split turns.
-    pub steps: u64,
-    /// The virtual time that passed.
-    pub time: Duration,
-    /// A hash of everything that happened: the same for the same program and seed, on any machine.
-    /// It may differ between versions of greenroom.
-    pub fingerprint: u64,
-}
+use super::engine::{Failed, Plan, RunProblem, TurnScript};
 
 /// A run that failed. Its text says what failed, when, what happened before, and how to repeat the
 /// run.
@@ -79,7 +62,7 @@ impl Failure {
     }
 
     /// Returns what was wrong.
-    pub fn problem(&self) -> &Problem {
+    pub fn problem(&self) -> &RunProblem {
         &self.failed.problem
     }
 
@@ -110,7 +93,7 @@ impl fmt::Display for Failure {
             script: _,
         } = &*self.failed;
         writeln!(f, "seed {}: {problem}", self.plan.seed)?;
-        for wait in waits.iter() {
+        for (wait, _) in waits {
             writeln!(f, "  {wait}")?;
         }
         let seconds = run.time.as_secs_f64();
@@ -129,7 +112,7 @@ impl fmt::Display for Failure {
             )?;
         }
         if self.is_unsteady {
-            writeln!(f, "{}", Problem::NotDeterministic)?;
+            writeln!(f, "{}", RunProblem::NotDeterministic)?;
         }
         writeln!(f, "to run it again: {}", self.plan.again())
     }

@@ -43,9 +43,9 @@ use crate::waiters::{Ticket, Waiters};
 /// ```
 pub struct TestProbe<M> {
     address: Address<M>,
-    /// Moves arriving messages to `heard` when it is polled.
+    /// Moves arriving messages to `received` when it is polled.
     actor: Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>,
-    heard: Arc<Mutex<VecDeque<M>>>,
+    received: Arc<Mutex<VecDeque<M>>>,
     /// The task that waits for the actor.
     waits: Arc<Waiters>,
     /// Whether the probe was stopped or killed.
@@ -55,18 +55,18 @@ pub struct TestProbe<M> {
 impl<M: Send + 'static> TestProbe<M> {
     /// Creates a probe with this name.
     pub fn new(name: impl Into<String>) -> Self {
-        let heard = Arc::new(Mutex::new(VecDeque::new()));
-        let hears = heard.clone();
-        let hear = |mut cx: actor::Context<M>| async move {
+        let received = Arc::new(Mutex::new(VecDeque::new()));
+        let own = received.clone();
+        let receive = |mut cx: actor::Context<M>| async move {
             while let Some(message) = cx.recv().await {
-                hears.lock().push_back(message);
+                own.lock().push_back(message);
             }
         };
-        let (address, actor) = actor::actor(hear).name(name).split();
+        let (address, actor) = actor::actor(receive).name(name).split();
         TestProbe {
             address,
             actor: Box::pin(actor),
-            heard,
+            received,
             waits: Arc::new(Waiters::new()),
             ended: false,
         }
@@ -152,18 +152,18 @@ impl<M> Future for NextMessage<'_, M> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<M>> {
         let NextMessage { probe, ticket } = self.get_mut();
-        let mut first = probe.heard.lock().pop_front();
+        let mut first = probe.received.lock().pop_front();
         if first.is_none() && !probe.ended {
             // The actor keeps the list, and not the waker of a wait that may be dropped.
             let _ = probe.waits.poll(ticket, cx, || false);
             let waker = Waker::from(probe.waits.clone());
             let polled = probe.actor.as_mut().poll(&mut Context::from_waker(&waker));
             probe.ended = polled.is_ready();
-            first = probe.heard.lock().pop_front();
+            first = probe.received.lock().pop_front();
         }
         match first {
             None if !probe.ended => Poll::Pending,
-            heard => Poll::Ready(heard),
+            received => Poll::Ready(received),
         }
     }
 }

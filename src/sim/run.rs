@@ -7,8 +7,8 @@ use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::engine::{Failed, Lines, Problem, Ran, Simulation, TurnScript};
-use super::failure::{Failure, Run};
+use super::engine::{Failed, Run, RunProblem, Simulation, TurnScript};
+use super::failure::Failure;
 use super::simulated::Simulated;
 use crate::contain::{Panic, contain};
 use crate::runtime::Runtime;
@@ -55,14 +55,10 @@ impl Simulated {
     /// Returns the failure of a program that did something else when its seed was repeated.
     pub(super) fn not_deterministic(&self, run: Run<()>) -> Failure {
         let failed = Failed {
-            problem: Problem::NotDeterministic,
-            run: Ran {
-                steps: run.steps,
-                time: run.time,
-                fingerprint: run.fingerprint,
-            },
+            problem: RunProblem::NotDeterministic,
+            run,
             trace: String::new(),
-            waits: Lines::default(),
+            waits: Vec::new(),
             script: TurnScript::default(),
         };
         Failure::new(failed, self.plan)
@@ -96,7 +92,7 @@ impl Simulated {
             Err(payload) => {
                 // A run that has failed already keeps its first problem.
                 let panic = Panic::new(payload);
-                simulation.fail(Problem::Panicked(format!("main panicked: {panic}")));
+                simulation.fail(RunProblem::Panicked(format!("main panicked: {panic}")));
                 None
             }
         };

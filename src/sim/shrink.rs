@@ -10,8 +10,8 @@ use std::cell::Cell;
 use std::panic;
 use std::sync::Once;
 
-use super::engine::{Problem, TurnScript};
-use super::failure::{Failure, Run};
+use super::engine::{Run, RunProblem, TurnScript};
+use super::failure::Failure;
 use super::simulated::Simulated;
 
 /// The maximum number of tries: half a second for most programs.
@@ -157,8 +157,8 @@ where
 }
 
 /// Returns whether two problems are the same except for numbers in their texts.
-fn is_alike(one: &Problem, other: &Problem) -> bool {
-    let words = |problem: &Problem| {
+fn is_alike(one: &RunProblem, other: &RunProblem) -> bool {
+    let words = |problem: &RunProblem| {
         let text = problem.to_string();
         text.chars()
             .filter(|c| !c.is_ascii_digit())

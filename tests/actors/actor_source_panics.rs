@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use greenroom::policy::Simulated;
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Fault, Reply, Runtime, actor, spawn};
 
 use crate::support::{Bomb, Drops, Gate, Home, Log, WATCH, keep_bombs_quiet, within};
@@ -78,7 +78,7 @@ fn a_panic_of_a_source_fails_a_simulation() {
                 .unwrap()
         });
         let failure = run.expect_err("a source has panicked");
-        let Problem::Panicked(text) = failure.problem() else {
+        let RunProblem::Panicked(text) = failure.problem() else {
             panic!("{failure}")
         };
         let text = text.strip_prefix("a source of panics panicked: bomb in a ");

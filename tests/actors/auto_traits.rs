@@ -14,7 +14,7 @@ use greenroom::policy::{
 };
 use greenroom::registry::{Broadcast, Group, JoinError, LookupError, Name, RegisterError, Wait};
 use greenroom::request::{Concurrently, First, FirstFault, Retry, Sequentially};
-use greenroom::sim::{Failure, Problem, Run, TestProbe};
+use greenroom::sim::{Failure, Run, RunProblem, TestProbe};
 use greenroom::supervise::{Restartable, Restarting, Restarts};
 use greenroom::time::{
     Instant, InstantError, Interval, IntervalsError, MissedTicks, RetryIntervals,
@@ -244,7 +244,7 @@ fn machines_are_sync_if_their_parts_are() {
 #[test]
 fn simulation_results_are_send_if_their_values_are() {
     table! {
-        Send Sync Unpin: Simulated, Failure, Problem, Run<u32>;
+        Send Sync Unpin: Simulated, Failure, RunProblem, Run<u32>;
         Send - Unpin: Run<Message>, TestProbe<Message>, TestProbe<u32>;
         - - Unpin: Run<Local>;
     }
@@ -297,7 +297,7 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: Sequentially<u32, Ready<Outcome>, u32>;
         // A list of futures is shared with their wakers.
         -: Concurrently<Vec<Ready<u32>>>;
-        Safe: UnhandledFault<'static>, Failure, Problem, Simulated;
+        Safe: UnhandledFault<'static>, Failure, RunProblem, Simulated;
         // Values that carry user data or an `io::Error` are as unwind-safe as that data;
         // `io::Error` is neither.
         -: Torn, TellError<Torn>, SendError<Torn>, SpawnError<Torn>, TryHostError<Torn>;

@@ -4,7 +4,7 @@
 //! A coordinator replies and then sends to the participant, in one turn. Only a task that runs
 //! between these two effects reveals the bug.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts_within_a_turn};
@@ -52,8 +52,8 @@ pub async fn commit(version: Version) {
     assert!(has_decided, "zoo: it is not decided yet");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: it is not decided yet".to_owned())
+fn is_the_bug(problem: &RunProblem) -> bool {
+    *problem == RunProblem::Panicked("main panicked: zoo: it is not decided yet".to_owned())
 }
 
 hunts_within_a_turn!(commit, is_the_bug);

@@ -3,7 +3,7 @@
 //! The orders ask the stock, the stock asks for a price, and the prices ask how many orders are
 //! open. Each ask is harmless, unless all three overlap.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts};
@@ -109,13 +109,13 @@ pub async fn shop(version: Version) {
     orders.ask(Order::HowMany).await.unwrap();
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
+fn is_the_bug(problem: &RunProblem) -> bool {
     let cycles = [
         "orders → stock → prices → orders",
         "stock → prices → orders → stock",
         "prices → orders → stock → prices",
     ];
-    matches!(problem, Problem::Deadlock(text) if cycles.contains(&text.as_str()))
+    matches!(problem, RunProblem::Deadlock(text) if cycles.contains(&text.as_str()))
 }
 
 hunts!(shop, is_the_bug);

@@ -3,7 +3,7 @@
 //! As long as turns are not interrupted, the auditor's questions arrive before both messages or
 //! after both.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts_within_a_turn};
@@ -70,12 +70,12 @@ pub async fn audit(version: Version) {
     assert!(total == 200, "zoo: the total is {total} instead of 200");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
+fn is_the_bug(problem: &RunProblem) -> bool {
     let found = |total| format!("main panicked: zoo: the total is {total} instead of 200");
     [190, 210]
         .map(found)
         .into_iter()
-        .any(|text| *problem == Problem::Panicked(text))
+        .any(|text| *problem == RunProblem::Panicked(text))
 }
 
 hunts_within_a_turn!(audit, is_the_bug);

@@ -5,7 +5,7 @@
 
 use std::mem::take;
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts};
@@ -84,10 +84,10 @@ pub async fn site(version: Version) {
     author.await;
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
+fn is_the_bug(problem: &RunProblem) -> bool {
     // The visitors are the third and the fourth task.
     let chains = ["task #3 → cache", "task #4 → cache"];
-    matches!(problem, Problem::Deadlock(text) if chains.contains(&text.as_str()))
+    matches!(problem, RunProblem::Deadlock(text) if chains.contains(&text.as_str()))
 }
 
 hunts!(site, is_the_bug);

@@ -3,7 +3,7 @@
 //! A parser sends records to a store, which sends rejected ones back. As long as there is room in
 //! one of the mailboxes, nothing goes wrong.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, spawn};
 
 use crate::hunt::{Version, hunts};
@@ -76,12 +76,12 @@ pub async fn import(version: Version) {
     }
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
+fn is_the_bug(problem: &RunProblem) -> bool {
     let cycles = [
         "parser → store (for room) → parser (for room)",
         "store → parser (for room) → store (for room)",
     ];
-    matches!(problem, Problem::Deadlock(text) if cycles.contains(&text.as_str()))
+    matches!(problem, RunProblem::Deadlock(text) if cycles.contains(&text.as_str()))
 }
 
 hunts!(import, is_the_bug);

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::sync::Once;
 
 use greenroom::policy::Simulated;
-use greenroom::sim::{Failure, Problem, Run};
+use greenroom::sim::{Failure, Run, RunProblem};
 
 /// A bug must be found within this many seeds.
 pub const SEEDS: u64 = 1000;
@@ -100,7 +100,7 @@ macro_rules! hunts_within_a_turn {
 }
 pub(crate) use hunts_within_a_turn;
 
-pub fn from_zero<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> bool) {
+pub fn from_zero<F: Future>(program: Program<F>, is_the_bug: fn(&RunProblem) -> bool) {
     let Some((failure, _)) = hunt(program, 0, SEEDS) else {
         panic!("no seed below {SEEDS} finds it")
     };
@@ -114,7 +114,7 @@ pub fn from_zero<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> boo
     assert_eq!(again.to_string(), failure.to_string());
 }
 
-pub fn from_elsewhere<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> bool) {
+pub fn from_elsewhere<F: Future>(program: Program<F>, is_the_bug: fn(&RunProblem) -> bool) {
     let most = took(program, is_the_bug).pop();
     assert!(
         most <= Some(SEEDS),
@@ -143,7 +143,7 @@ pub fn not_with_whole_turns<F: Future>(program: Program<F>) {
 }
 
 /// Returns the numbers of seeds until the bug is found from each start, in ascending order.
-fn took<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> bool) -> Vec<u64> {
+fn took<F: Future>(program: Program<F>, is_the_bug: fn(&RunProblem) -> bool) -> Vec<u64> {
     let mut took: Vec<u64> = (1..=STARTS)
         .map(|start| {
             // After ten times the limit, the exact number does not matter.

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{AskError, Context, Reply, spawn, time};
 
 use crate::hunt::{Version, hunts};
@@ -53,10 +53,10 @@ pub async fn till(version: Version) {
     assert!(paid == [1, 2], "zoo: the payments were {paid:?}");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
+fn is_the_bug(problem: &RunProblem) -> bool {
     let payments = ["[1, 1, 2]", "[1, 2, 2]", "[1, 1, 2, 2]"];
     let text = |paid| format!("main panicked: zoo: the payments were {paid}");
-    matches!(problem, Problem::Panicked(found) if payments.iter().any(|paid| *found == text(paid)))
+    matches!(problem, RunProblem::Panicked(found) if payments.iter().any(|paid| *found == text(paid)))
 }
 
 hunts!(till, is_the_bug);

@@ -3,7 +3,7 @@
 //! A clerk reads a balance, asks for the exchange rate, and writes the sum. An update by the other
 //! clerk in between is lost. The second clerk does other work first, so the two seldom overlap.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts};
@@ -70,9 +70,9 @@ pub async fn bank(version: Version) {
     );
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
+fn is_the_bug(problem: &RunProblem) -> bool {
     let text = "main panicked: zoo: 60 were deposited, but the balance is 30";
-    *problem == Problem::Panicked(text.to_owned())
+    *problem == RunProblem::Panicked(text.to_owned())
 }
 
 hunts!(bank, is_the_bug);

@@ -4,7 +4,7 @@
 //! there are no more pages. The editor does other work first, so this message seldom overtakes the
 //! last page.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts};
@@ -76,8 +76,8 @@ pub async fn newspaper(version: Version) {
     assert!(pages == 3, "zoo: a page arrived too late");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: a page arrived too late".to_owned())
+fn is_the_bug(problem: &RunProblem) -> bool {
+    *problem == RunProblem::Panicked("main panicked: zoo: a page arrived too late".to_owned())
 }
 
 hunts!(newspaper, is_the_bug);

@@ -3,7 +3,7 @@
 //! A manager replies that a worker is retired and then stops it, in one turn. The client relies on
 //! being refused.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts_within_a_turn};
@@ -35,8 +35,8 @@ pub async fn pool(version: Version) {
     assert!(worker.tell(1).is_err(), "zoo: a retired worker takes a job");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: a retired worker takes a job".to_owned())
+fn is_the_bug(problem: &RunProblem) -> bool {
+    *problem == RunProblem::Panicked("main panicked: zoo: a retired worker takes a job".to_owned())
 }
 
 hunts_within_a_turn!(pool, is_the_bug);

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn, time};
 
 use crate::hunt::{Version, hunts};
@@ -62,8 +62,8 @@ pub async fn cluster(version: Version) {
     assert!(leaders != [true, true], "zoo: both lead");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: both lead".to_owned())
+fn is_the_bug(problem: &RunProblem) -> bool {
+    *problem == RunProblem::Panicked("main panicked: zoo: both lead".to_owned())
 }
 
 hunts!(cluster, is_the_bug);

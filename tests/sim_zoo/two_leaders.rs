@@ -4,7 +4,7 @@
 //! announces that it leads itself. As long as turns do not overlap, the second candidate finds the
 //! message of the first.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts_within_a_turn};
@@ -57,8 +57,8 @@ pub async fn election(version: Version) {
     assert!(leaders != [true, true], "zoo: two lead");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: two lead".to_owned())
+fn is_the_bug(problem: &RunProblem) -> bool {
+    *problem == RunProblem::Panicked("main panicked: zoo: two lead".to_owned())
 }
 
 hunts_within_a_turn!(election, is_the_bug);

@@ -3,7 +3,7 @@
 //! Each writer sends to both replicas in one turn. As long as turns are not interrupted, both
 //! replicas see the same order.
 
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, spawn};
 
 use crate::hunt::{Version, hunts_within_a_turn};
@@ -46,8 +46,8 @@ pub async fn store(version: Version) {
     assert!(values[0] == values[1], "zoo: the replicas differ");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: the replicas differ".to_owned())
+fn is_the_bug(problem: &RunProblem) -> bool {
+    *problem == RunProblem::Panicked("main panicked: zoo: the replicas differ".to_owned())
 }
 
 hunts_within_a_turn!(store, is_the_bug);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use greenroom::policy::Simulated;
-use greenroom::sim::Problem;
+use greenroom::sim::RunProblem;
 use greenroom::{Address, Context, spawn, yield_now};
 
 use crate::hunt::{Version, hunts};
@@ -56,8 +56,8 @@ async fn railway(version: Version) {
     assert!(all == [1, LAST], "zoo: received {all:?}");
 }
 
-fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: received [9]".to_owned())
+fn is_the_bug(problem: &RunProblem) -> bool {
+    *problem == RunProblem::Panicked("main panicked: zoo: received [9]".to_owned())
 }
 
 hunts!(railway, is_the_bug);

@@ -18,7 +18,7 @@ mod views;
 use std::future::Future;
 
 use greenroom::policy::Simulated;
-use greenroom::sim::{Failure, Problem, Run};
+use greenroom::sim::{Failure, Run, RunProblem};
 use greenroom::{Address, Context, Reply};
 
 /// Enough seeds that both kinds of schedule occur several times.
@@ -49,7 +49,7 @@ fn failure_of<F: Future>(make: impl Fn() -> F) -> Failure {
 #[track_caller]
 fn deadlock_of<F: Future>(make: impl Fn() -> F) -> String {
     match failure_of(make).problem() {
-        Problem::Deadlock(who) => who.clone(),
+        RunProblem::Deadlock(who) => who.clone(),
         other => panic!("{other}"),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::entry::ReadyEntry;
-use super::problem::Problem;
+use super::problem::RunProblem;
 use super::simulation::Simulation;
 use super::state::{Closing, SimState};
 use super::step::StepOutcome;
@@ -57,7 +57,7 @@ impl Simulation {
             return;
         }
         self.state.lock().has_closed = true;
-        self.settle_all(inner);
+        self.apply_all(inner);
         self.judge_rest(inner);
         let mut state = self.state.lock();
         let (before, last_before) = (state.ready_tasks(), state.pushed);
@@ -109,8 +109,8 @@ impl Simulation {
     /// Stops waiting for actors; in a judged run, remaining actors are a failure.
     pub(super) fn end_closing(&self, inner: &Arc<Inner>) {
         if self.plan.judged && self.has_actors(inner) {
-            let waits = self.who_waits(inner).map(Problem::Deadlock);
-            let problem = waits.unwrap_or_else(|| Problem::Cancelled(self.actors_left()));
+            let waits = self.who_waits(inner).map(RunProblem::Deadlock);
+            let problem = waits.unwrap_or_else(|| RunProblem::Cancelled(self.actors_left()));
             self.fail_waiting(inner, problem);
         }
         self.finish(inner);
@@ -128,7 +128,7 @@ impl Simulation {
         inner.declared.end();
         inner.hosts.finish();
         self.cancel_all(inner);
-        inner.shutdown.settle();
+        inner.shutdown.complete();
         self.drain(inner);
         let left = inner.cells();
         inner.trace_end();

@@ -2,7 +2,7 @@
 //!
 //! A simulated turn runs to its end at once. On real threads, other tasks may run between two of
 //! its effects. So in a *split* turn each message, reply, stop and wake-up is deferred, and happens
-//! in its own step. What the call has promised holds at once: a message has its place in the
+//! in its own step. What the call has promised holds at once: a message has its permit in the
 //! mailbox, a reply is in its slot.
 //!
 //! # Invariants
@@ -14,8 +14,7 @@
 use std::collections::VecDeque;
 
 use super::entry::{
-    Due, Effect, EffectKind, PendingEffects, ReadyEntry, Runner, RunningTurn, identity,
-    identity_of_actor,
+    Due, Effect, PendingEffects, ReadyEntry, Runner, RunningTurn, identity, identity_of_actor,
 };
 use super::plan::TURNS;
 use super::ready::below;
@@ -43,15 +42,15 @@ impl Simulation {
         }
         let state = self.state.lock();
         let to_itself = state.runs(identity_of_actor(actor));
-        let settles = to_itself || state.own_closes(actor);
+        let applies = to_itself || state.own_closes(actor);
         drop(state);
-        if settles {
-            self.settle_own(inner);
+        if applies {
+            self.apply_own(inner);
         }
         !to_itself
     }
 
-    /// Defers a message that has its place already. Only if [`defers`](Simulation::defers) holds.
+    /// Defers a message that has its permit already. Only if [`defers`](Simulation::defers) holds.
     pub(crate) fn defer_message(
         &self,
         inner: &Inner,
@@ -63,21 +62,21 @@ impl Simulation {
         inner.inc_activity();
         let mut state = self.state.lock();
         let sent = state.sent(to, info);
-        state.defer(EffectKind::Message(sent, deliver));
+        state.defer(Effect::Message(sent, deliver));
     }
 
     /// Defers the close of an actor's mailbox. Only if [`defers`](Simulation::defers) holds.
     pub(crate) fn defer_close(&self, inner: &Inner, actor: u64, deliver: Delivery) {
         // (SIM-5)
         inner.inc_activity();
-        self.state.lock().defer(EffectKind::Close(actor, deliver));
+        self.state.lock().defer(Effect::Close(actor, deliver));
     }
 
     /// Defers what follows the pending effects. Only if [`has_own`](Simulation::has_own) holds.
     pub(crate) fn defer_act(&self, inner: &Inner, act: Delivery) {
         // (SIM-5)
         inner.inc_activity();
-        self.state.lock().defer(EffectKind::Act(act));
+        self.state.lock().defer(Effect::Act(act));
     }
 
     /// Returns the number of the next effect of this thread's turn, if it is
@@ -92,7 +91,7 @@ impl Simulation {
     pub(crate) fn defer_answer(&self, inner: &Inner, asker: Option<KeptWaker>) {
         // (SIM-5)
         inner.inc_activity();
-        self.state.lock().defer(EffectKind::Answer(asker));
+        self.state.lock().defer(Effect::Answer(asker));
     }
 
     /// Defers the wake-up of a frame, which the caller has counted, if the turn has pending
@@ -102,30 +101,30 @@ impl Simulation {
         let mut state = self.state.lock();
         let defers = is_here && state.has_own();
         if defers {
-            state.defer(EffectKind::WakesFrame(frame));
+            state.defer(Effect::WakesFrame(frame));
         }
         defers
     }
 
-    // -- effects take place -------------------------------------------------------------------
+    // -- effects happen -----------------------------------------------------------------------
 
     /// Makes the deferred effects of the running turn happen, before it looks at other tasks
     /// (SIM-4).
-    pub(crate) fn settle_own(&self, inner: &Inner) {
+    pub(crate) fn apply_own(&self, inner: &Inner) {
         if !self.is_here() {
             return;
         }
         let turn = self.state.lock().turn;
         if let Some(RunningTurn { runner, .. }) = turn {
-            self.settle(inner, runner, |_| true);
+            self.apply_turn(inner, runner, |_| true);
         }
     }
 
-    /// Does what `settle_own` does, unless the running turn is one of this actor.
-    pub(crate) fn settle_elsewhere(&self, inner: &Inner, actor: u64) {
+    /// Does what `apply_own` does, unless the running turn is one of this actor.
+    pub(crate) fn apply_elsewhere(&self, inner: &Inner, actor: u64) {
         let is_own = self.state.lock().runs(identity_of_actor(actor));
         if !is_own {
-            self.settle_own(inner);
+            self.apply_own(inner);
         }
     }
 
@@ -136,34 +135,34 @@ impl Simulation {
 
     /// Makes the pending effects of a task or actor, and of this turn, happen before this thread
     /// looks at it (SIM-4).
-    pub(crate) fn settle_task(&self, inner: &Inner, task: &TaskInfo) {
-        self.settle_own(inner);
-        self.settle_identity(inner, identity(task));
+    pub(crate) fn apply_of_task(&self, inner: &Inner, task: &TaskInfo) {
+        self.apply_own(inner);
+        self.apply_of_identity(inner, identity(task));
     }
 
-    /// Does what `settle_task` does, for the actor with this id.
-    pub(crate) fn settle_actor(&self, inner: &Inner, id: u64) {
-        self.settle_own(inner);
-        self.settle_identity(inner, identity_of_actor(id));
+    /// Does what `apply_of_task` does, for the actor with this id.
+    pub(crate) fn apply_of_actor(&self, inner: &Inner, id: u64) {
+        self.apply_own(inner);
+        self.apply_of_identity(inner, identity_of_actor(id));
     }
 
-    fn settle_identity(&self, inner: &Inner, identity: u64) {
+    fn apply_of_identity(&self, inner: &Inner, identity: u64) {
         let state = self.state.lock();
         let ended = state.ended.get(&identity).copied();
         let runner = state.runner_of(identity).or(ended);
         drop(state);
         if let Some(runner) = runner.filter(|_| self.is_here()) {
-            self.settle(inner, runner, |_| true);
+            self.apply_turn(inner, runner, |_| true);
         }
     }
 
     /// Makes the effects of a turn up to a reply happen, before this thread sees the reply (SIM-4).
-    pub(crate) fn settle_answer(&self, inner: &Inner, number: u32) {
+    pub(crate) fn apply_to_answer(&self, inner: &Inner, number: u32) {
         if !self.is_here() {
             return;
         }
         let state = self.state.lock();
-        let is_it = |effect: &Effect| effect.number == number;
+        let is_it = |(effect, _): &(u32, Effect)| *effect == number;
         let mut turns = state.pending.iter();
         let runner = turns
             .find(|(_, pending)| pending.effects.iter().any(is_it))
@@ -171,22 +170,22 @@ impl Simulation {
         drop(state);
         if let Some(runner) = runner {
             // The numbers increase and may wrap around.
-            self.settle(inner, runner, |next| next.wrapping_sub(number) as i32 <= 0);
+            self.apply_turn(inner, runner, |next| next.wrapping_sub(number) as i32 <= 0);
         }
     }
 
     /// Makes all pending effects happen.
-    pub(crate) fn settle_all(&self, inner: &Inner) {
+    pub(crate) fn apply_all(&self, inner: &Inner) {
         loop {
             let Some(runner) = self.state.lock().first_pending() else {
                 return;
             };
-            self.settle(inner, runner, |_| true);
+            self.apply_turn(inner, runner, |_| true);
         }
     }
 
     /// Makes the effects of a turn happen while `goes_on` returns true for their numbers.
-    pub(super) fn settle(&self, inner: &Inner, runner: Runner, goes_on: impl Fn(u32) -> bool) {
+    pub(super) fn apply_turn(&self, inner: &Inner, runner: Runner, goes_on: impl Fn(u32) -> bool) {
         loop {
             let mut state = self.state.lock();
             let next = state.take_next(runner, &goes_on);
@@ -207,24 +206,24 @@ impl Simulation {
         self.state.lock().rests();
     }
 
-    fn take_effect(&self, inner: &Inner, kind: EffectKind) {
+    fn take_effect(&self, inner: &Inner, kind: Effect) {
         let is_here = self.is_here();
         let mut state = self.state.lock();
         let deliver = match kind {
-            EffectKind::Message(sent, deliver) => {
+            Effect::Message(sent, deliver) => {
                 state.arriving = Some(sent);
                 deliver
             }
-            EffectKind::Close(_, deliver) | EffectKind::Act(deliver) => deliver,
-            EffectKind::Answer(None) => {
+            Effect::Close(_, deliver) | Effect::Act(deliver) => deliver,
+            Effect::Answer(None) => {
                 drop(state);
                 // (SIM-5) The effect was counted.
                 return inner.dec_activity();
             }
-            EffectKind::Answer(Some(waker)) => Box::new(|| waker.wake()),
-            EffectKind::Ready(due, runs_on) => return state.enqueue(due, &runs_on),
-            EffectKind::FrameIsReady(id) => return state.offer_frame(id),
-            EffectKind::WakesFrame(id) => {
+            Effect::Answer(Some(waker)) => Box::new(|| waker.wake()),
+            Effect::Ready(due, runs_on) => return state.enqueue(due, &runs_on),
+            Effect::FrameIsReady(id) => return state.offer_frame(id),
+            Effect::WakesFrame(id) => {
                 let waited = state.wake_frame(id);
                 drop(state);
                 if !waited {
@@ -304,14 +303,14 @@ impl SimState {
     }
 
     /// Adds an effect to the pending ones of the running turn.
-    pub(super) fn defer(&mut self, kind: EffectKind) {
+    pub(super) fn defer(&mut self, kind: Effect) {
         let Some(RunningTurn { runner, .. }) = self.turn else {
             unreachable!("a split turn is in progress")
         };
         self.defer_to(runner, kind);
     }
 
-    fn defer_to(&mut self, runner: Runner, kind: EffectKind) {
+    fn defer_to(&mut self, runner: Runner, kind: Effect) {
         self.effects_born = self.effects_born.wrapping_add(1);
         let number = self.effects_born;
         let (rank, who) = (self.rank_of(runner), self.running.clone());
@@ -332,10 +331,10 @@ impl SimState {
             (pending.turn, pending.rank) = (turn, rank);
             pending.closes.clear();
         }
-        if let EffectKind::Close(actor, _) = kind {
+        if let Effect::Close(actor, _) = kind {
             pending.closes.push(actor);
         }
-        pending.effects.push_back(Effect { number, kind });
+        pending.effects.push_back((number, kind));
         self.offer(runner);
     }
 
@@ -420,16 +419,16 @@ impl SimState {
         &mut self,
         runner: Runner,
         goes_on: &impl Fn(u32) -> bool,
-    ) -> Option<(EffectKind, Who)> {
+    ) -> Option<(Effect, Who)> {
         let pending = self.pending.get_mut(&runner)?;
-        let number = pending.effects.front()?.number;
-        if !goes_on(number) {
+        let (number, _) = pending.effects.front()?;
+        if !goes_on(*number) {
             return None;
         }
-        let effect = pending.effects.pop_front()?;
+        let (_, effect) = pending.effects.pop_front()?;
         let who = pending.who.clone();
         self.offer(runner);
-        Some((effect.kind, who))
+        Some((effect, who))
     }
 
     /// Defers a runnable that becomes ready, or returns it.
@@ -443,7 +442,7 @@ impl SimState {
             (_, Some(turn)) if is_here && self.has_own() => turn.runner,
             _ => return Some(due),
         };
-        self.defer_to(runner, EffectKind::Ready(due, runs_on.clone()));
+        self.defer_to(runner, Effect::Ready(due, runs_on.clone()));
         None
     }
 
@@ -451,7 +450,7 @@ impl SimState {
     pub(super) fn offer_frame(&mut self, id: u64) {
         let runner = Runner::Frame(id);
         if self.has_pending(runner) {
-            return self.defer_to(runner, EffectKind::FrameIsReady(id));
+            return self.defer_to(runner, Effect::FrameIsReady(id));
         }
         let Some(rank) = self.frame(id).map(|frame| frame.rank) else {
             return;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::lane::SentMessage;
+use super::mirror::SentMessage;
 use crate::runtime::RunsOn;
 use crate::runtime::deadlock::Who;
 use crate::task::{Delivery, Runnable, TaskInfo};
@@ -75,7 +75,8 @@ pub(super) struct PendingEffects {
     pub(super) rank: u64,
     /// The key of the turn's task, and the number of the turn.
     pub(super) turn: (u64, u64),
-    pub(super) effects: VecDeque<Effect>,
+    /// Each with its number among all effects of the run.
+    pub(super) effects: VecDeque<(u32, Effect)>,
     /// The actors that the turn has closed since it last had no effects.
     pub(super) closes: Vec<u64>,
     /// Whether the effects are among the ready entries.
@@ -90,13 +91,7 @@ impl PendingEffects {
     }
 }
 
-pub(super) struct Effect {
-    /// The number among all effects of the run.
-    pub(super) number: u32,
-    pub(super) kind: EffectKind,
-}
-
-pub(super) enum EffectKind {
+pub(super) enum Effect {
     Message(SentMessage, Delivery),
     /// The mailbox of the actor with this id is closed.
     Close(u64, Delivery),

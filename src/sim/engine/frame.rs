@@ -21,8 +21,12 @@ pub(super) struct SimFrame {
     pub(super) rank: u64,
     pub(super) origin: TurnOrigin,
     pub(super) state: FrameState,
-    pub(super) call: Pointer,
+    /// The data that the call has on the stack.
+    pub(super) call: NonNull<FrameCall<'static>>,
 }
+
+// SAFETY: (FRAME-1) the pointer `call` is used on one thread only. All other fields are `Send`.
+unsafe impl Send for SimFrame {}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameState {
@@ -37,13 +41,6 @@ pub(super) enum FrameState {
     /// Done; its call can return.
     Done,
 }
-
-/// A pointer to the data that a call has on the stack.
-#[derive(Clone, Copy)]
-pub(super) struct Pointer(pub(super) NonNull<FrameCall<'static>>);
-
-// SAFETY: (FRAME-1) the pointer is used on one thread only.
-unsafe impl Send for Pointer {}
 
 /// What a frame polls, and with which waker.
 pub(super) struct FrameCall<'a> {

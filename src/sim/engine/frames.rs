@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use super::entry::{ReadyEntry, Runner, RunningTurn};
-use super::frame::{FrameCall, FrameState, Pointer, SimFrame};
-use super::problem::Problem;
+use super::frame::{FrameCall, FrameState, SimFrame};
+use super::problem::RunProblem;
 use super::simulation::Simulation;
 use super::state::SimState;
 use super::step::StepOutcome;
@@ -71,7 +71,7 @@ impl Simulation {
             call,
         };
         let pointer = NonNull::from(&mut call).cast::<FrameCall<'static>>();
-        let open = OpenFrame::new(self, inner, id, Pointer(pointer));
+        let open = OpenFrame::new(self, inner, id, pointer);
         let context = ThreadContext::new(inner, Role::Outside);
         let entered = context.enter();
         let stuck = open.until_done();
@@ -97,15 +97,15 @@ impl Simulation {
     }
 
     /// Makes the pending effects of a frame's future happen.
-    fn settle_frame(&self, inner: &Inner, id: u64) {
-        self.settle(inner, Runner::Frame(id), |_| true);
+    fn apply_of_frame(&self, inner: &Inner, id: u64) {
+        self.apply_turn(inner, Runner::Frame(id), |_| true);
     }
 
     /// Polls a frame that was drawn.
-    pub(super) fn poll(&self, inner: &Inner, id: u64, call: Pointer) {
+    pub(super) fn poll(&self, inner: &Inner, id: u64, call: NonNull<FrameCall<'static>>) {
         // SAFETY: (FRAME-1) the frame is open and this is its thread; (FRAME-2) no other poll of it
         // is in progress.
-        let done = unsafe { (*call.0.as_ptr()).poll() };
+        let done = unsafe { (*call.as_ptr()).poll() };
         let mut state = self.state.lock();
         state.rests();
         let rests = state.rest_frame(id, done);
@@ -118,9 +118,14 @@ impl Simulation {
 }
 
 impl<'a> OpenFrame<'a> {
-    fn new(simulation: &'a Simulation, inner: &'a Arc<Inner>, id: u64, call: Pointer) -> Self {
+    fn new(
+        simulation: &'a Simulation,
+        inner: &'a Arc<Inner>,
+        id: u64,
+        call: NonNull<FrameCall<'static>>,
+    ) -> Self {
         // The future may wait for a result of earlier effects.
-        simulation.settle_own(inner);
+        simulation.apply_own(inner);
         let lent = context::lends_its_count(inner);
         if !lent {
             inner.inc_activity();
@@ -170,14 +175,14 @@ impl<'a> OpenFrame<'a> {
         } = self;
         let problem = loop {
             if simulation.state.lock().is_done(self.id) {
-                simulation.settle_frame(inner, self.id);
+                simulation.apply_of_frame(inner, self.id);
                 return Ok(());
             }
             match simulation.step(inner, self.is_late) {
                 StepOutcome::Done => {}
                 StepOutcome::Failed => return Err(None),
                 StepOutcome::TooMany => break simulation.too_many(inner),
-                StepOutcome::Rest => break Problem::Deadlock(simulation.rest_text(inner)),
+                StepOutcome::Rest => break RunProblem::Deadlock(simulation.rest_text(inner)),
             }
         };
         if simulation.plan.judged && !self.is_late {
@@ -207,7 +212,7 @@ impl Drop for OpenFrame<'_> {
         drop(state);
         if is_last {
             // Between two calls of `block_on` the program may look at anything.
-            self.simulation.settle_all(self.inner);
+            self.simulation.apply_all(self.inner);
         }
         // The task or frame that waited counts again.
         match (self.lent, counted) {
@@ -234,7 +239,7 @@ impl SimState {
 
     /// Marks a drawn frame as being polled; returns its name and its call, unless it is closed by
     /// now.
-    pub(super) fn take_frame(&mut self, id: u64) -> Option<(Who, Pointer)> {
+    pub(super) fn take_frame(&mut self, id: u64) -> Option<(Who, NonNull<FrameCall<'static>>)> {
         let frame = self.frame(id)?;
         frame.state = FrameState::Polled;
         Some((frame.who.clone(), frame.call))

@@ -7,9 +7,9 @@
 use std::sync::Weak;
 
 use super::entry::{Runner, identity};
-use super::problem::{Failed, Lines, Problem, Ran};
+use super::problem::{Failed, Run, RunProblem};
 use super::simulation::Simulation;
-use super::state::{Awaited, PendingWait, SimState};
+use super::state::SimState;
 use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::runtime::Inner;
@@ -18,7 +18,7 @@ use crate::task::TaskInfo;
 
 impl Simulation {
     /// Returns how far the run has come.
-    pub(crate) fn ran(&self) -> Ran {
+    pub(crate) fn ran(&self) -> Run<()> {
         self.state.lock().ran()
     }
 
@@ -30,21 +30,21 @@ impl Simulation {
     }
 
     /// Fails a judged run; only the first problem is kept.
-    pub(crate) fn fail(&self, problem: Problem) {
+    pub(crate) fn fail(&self, problem: RunProblem) {
         let mut state = self.state.lock();
         if state.failure.is_none() {
             state.failure = Some(Failed {
                 problem,
                 run: state.ran(),
                 trace: state.trace.text(),
-                waits: Lines::default(),
+                waits: Vec::new(),
                 script: state.record.clone(),
             });
         }
     }
 
     /// Fails a run that hangs, and keeps what each task waits for.
-    pub(super) fn fail_waiting(&self, inner: &Inner, problem: Problem) {
+    pub(super) fn fail_waiting(&self, inner: &Inner, problem: RunProblem) {
         let lines = self.lines(inner);
         self.fail(problem);
         let mut state = self.state.lock();
@@ -66,7 +66,7 @@ impl Simulation {
         let who = actor.map_or_else(|| "a task".to_owned(), TaskInfo::to_string);
         drop(state);
         let (part, fault) = (unhandled.part(), unhandled.fault);
-        self.fail(Problem::Panicked(format!("{part}{who} {fault}")));
+        self.fail(RunProblem::Panicked(format!("{part}{who} {fault}")));
         true
     }
 
@@ -76,7 +76,7 @@ impl Simulation {
     pub(crate) fn judges_end(&self, inner: &Inner) -> bool {
         let waits = self.plan.judged.then(|| self.who_waits(inner)).flatten();
         waits
-            .map(|waits| self.fail_waiting(inner, Problem::Deadlock(waits)))
+            .map(|waits| self.fail_waiting(inner, RunProblem::Deadlock(waits)))
             .is_some()
     }
 
@@ -96,8 +96,8 @@ impl Simulation {
     }
 
     /// Returns the problem of a run that has taken too many steps.
-    pub(super) fn too_many(&self, inner: &Inner) -> Problem {
-        Problem::Steps {
+    pub(super) fn too_many(&self, inner: &Inner) -> RunProblem {
+        RunProblem::Steps {
             most: self.plan.steps,
             waits: self.who_waits(inner),
         }
@@ -141,8 +141,9 @@ impl Simulation {
 }
 
 impl SimState {
-    pub(super) fn ran(&self) -> Ran {
-        Ran {
+    pub(super) fn ran(&self) -> Run<()> {
+        Run {
+            value: (),
             steps: self.step,
             time: self.now.duration_since(Instant::ZERO),
             fingerprint: self.trace.fingerprint(),
@@ -156,15 +157,15 @@ const LINES: usize = 20;
 impl Simulation {
     /// Notes that the running turn waits for a message.
     pub(crate) fn awaits_message(&self) {
-        self.awaits(Awaited::Message, |_| None);
+        self.awaits(|_| None);
     }
 
     /// Notes that the running turn waits for the end of a task or actor.
     pub(crate) fn awaits_end(&self, of: &TaskInfo) {
-        self.awaits(Awaited::End, |state| Some(Who::Task(state.label_of(of))));
+        self.awaits(|state| Some(Who::Task(state.label_of(of))));
     }
 
-    fn awaits(&self, what: Awaited, of: impl FnOnce(&mut SimState) -> Option<Who>) {
+    fn awaits(&self, of: impl FnOnce(&mut SimState) -> Option<Who>) {
         if !self.plan.judged || !self.is_here() {
             return;
         }
@@ -173,11 +174,9 @@ impl Simulation {
         let of = of(&mut state);
         let waits = state.waits.entry(turn.runner).or_default();
         let number = of.as_ref().map(Who::number);
-        let is_known = |known: &PendingWait| {
-            known.what == what && known.of.as_ref().map(Who::number) == number
-        };
+        let is_known = |known: &Option<Who>| known.as_ref().map(Who::number) == number;
         if !waits.iter().any(is_known) {
-            waits.push(PendingWait { what, of });
+            waits.push(of);
         }
     }
 
@@ -191,52 +190,47 @@ impl Simulation {
         let mut state = self.state.lock();
         let holder = state.running.clone();
         if let Some(failure) = &mut state.failure {
-            failure.waits.held(key, &holder);
+            failure.add_holder(key, &holder);
         }
     }
 
-    /// Returns a line for each wait.
-    pub(super) fn lines(&self, inner: &Inner) -> Lines {
+    /// Returns a line for each wait, as in [`Failed::waits`].
+    pub(super) fn lines(&self, inner: &Inner) -> Vec<(String, Option<usize>)> {
         let asks = inner.asks.waiting();
         let sources = self.state.lock().wait_sources.clone();
         let sources = sources.iter().filter_map(Weak::upgrade);
         let others: Vec<String> = sources.flat_map(|source| source.lines()).collect();
         let state = self.state.lock();
-        let mut lines = Lines::default();
+        let mut lines = Vec::new();
         for ask in &asks {
             let Edge {
                 from, to, question, ..
             } = ask.edge();
             let mut line = format!("{from} waits for the answer of {to}");
-            match state.has_unread(to, *question) {
-                true => line.push_str(", which has not read the question"),
-                false => lines.asks.push((ask.key(), lines.lines.len())),
+            let is_unread = state.has_unread(to, *question);
+            if is_unread {
+                line.push_str(", which has not read the question");
             }
-            lines.lines.push(line);
+            lines.push((line, (!is_unread).then(|| ask.key())));
         }
-        lines.lines.extend(others);
+        lines.extend(others.into_iter().map(|line| (line, None)));
         for Edge { from, to, .. } in state.waiting_sends() {
             let line = format!("{from} waits for room in the mailbox of {to}, which does not read");
-            lines.lines.push(line);
+            lines.push((line, None));
         }
         for (runner, waits) in &state.waits {
             let Some(who) = state.who(*runner) else {
                 continue;
             };
-            for PendingWait { what, of } in waits {
-                match (what, of) {
-                    (Awaited::End, Some(of)) => {
-                        lines.lines.push(format!("{who} waits for the end of {of}"));
-                    }
-                    _ => lines.lines.push(format!("{who} waits for a message")),
-                }
-            }
+            lines.extend(waits.iter().map(|of| match of {
+                Some(of) => (format!("{who} waits for the end of {of}"), None),
+                None => (format!("{who} waits for a message"), None),
+            }));
         }
-        let more = lines.lines.len().saturating_sub(LINES);
+        let more = lines.len().saturating_sub(LINES);
         if more > 0 {
-            lines.lines.truncate(LINES);
-            lines.lines.push(format!("and {more} more wait"));
-            lines.asks.retain(|(_, line)| *line < LINES);
+            lines.truncate(LINES);
+            lines.push((format!("and {more} more wait"), None));
         }
         lines
     }
@@ -247,16 +241,16 @@ impl SimState {
     pub(super) fn awaited_end(&self) -> Option<&Who> {
         let frame = self.frames.last()?;
         let waits = self.waits.get(&Runner::Frame(frame.id))?;
-        waits.iter().find_map(|waits| waits.of.as_ref())
+        waits.iter().flatten().next()
     }
 
     /// Returns whether an actor has not read this message.
     fn has_unread(&self, to: &TaskInfo, number: Option<u64>) -> bool {
-        let mut lanes = self.lanes.values();
-        lanes
-            .find(|lane| lane.to.id() == to.id())
+        let mut mirrors = self.mirrors.values();
+        mirrors
+            .find(|mirror| mirror.to.id() == to.id())
             .zip(number)
-            .is_some_and(|(lane, number)| lane.has(number))
+            .is_some_and(|(mirror, number)| mirror.has(number))
     }
 
     /// Returns the label of a task or actor that may have ended.

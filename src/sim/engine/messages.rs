@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lane::{MessageLane, SentMessage};
+use super::mirror::{MailboxMirror, SentMessage};
 use super::simulation::Simulation;
 use super::state::SimState;
 use super::trace::{TracedMessage, What};
@@ -30,14 +30,14 @@ fn begins(event: &MessageEvent) -> bool {
 impl SimState {
     fn trace_message(&mut self, actor: TaskInfo, event: MessageEvent) {
         let id = actor.id();
-        if !begins(&event) && !self.lanes.contains_key(&id) {
+        if !begins(&event) && !self.mirrors.contains_key(&id) {
             // The actor has ended, or the message was sent before there was a trace.
             return;
         }
         let label = self.label(actor);
         let (running, number) = (self.running.clone(), self.messages_born + 1);
-        let lane = self.lanes.entry(id);
-        let lane = lane.or_insert_with(|| MessageLane::new(label.clone()));
+        let mirror = self.mirrors.entry(id);
+        let mirror = mirror.or_insert_with(|| MailboxMirror::new(label.clone()));
         let to = Who::Task(label);
         let born = |info, key| SentMessage {
             message: TracedMessage { number, info },
@@ -47,10 +47,10 @@ impl SimState {
         let event = match event {
             MessageEvent::Sent(info) => {
                 // While a sender waits, no other message is accepted. So all waiting ones were.
-                self.sends_waiting -= lane.let_in(u64::MAX);
+                self.sends_waiting -= mirror.let_in(u64::MAX);
                 let sent = born(info, None);
                 let message = sent.message.clone();
-                lane.accepted.push_back(sent);
+                mirror.accepted.push_back(sent);
                 What::Sends(message, to)
             }
             MessageEvent::Arrived => {
@@ -58,35 +58,35 @@ impl SimState {
                     return;
                 };
                 let message = sent.message.clone();
-                lane.accepted.push_back(sent);
+                mirror.accepted.push_back(sent);
                 What::Arrives(message, to)
             }
             MessageEvent::AwaitsRoom(info, key) => {
                 let sent = born(info, Some(key));
                 let message = sent.message.clone();
-                lane.keys.insert(key, message.number);
-                lane.line.insert(message.number, sent);
+                mirror.keys.insert(key, message.number);
+                mirror.line.insert(message.number, sent);
                 self.sends_waiting += 1;
                 What::AwaitsRoom(message, to)
             }
             MessageEvent::Accepted(key) => {
                 // The line is first in, first out, so all messages before it were accepted, too.
-                if let Some(&number) = lane.keys.get(&key) {
-                    self.sends_waiting -= lane.let_in(number);
+                if let Some(&number) = mirror.keys.get(&key) {
+                    self.sends_waiting -= mirror.let_in(number);
                 }
                 return;
             }
             MessageEvent::HasPlace(key) => {
-                self.sends_waiting -= lane.leave(key);
+                self.sends_waiting -= mirror.leave(key);
                 return;
             }
             MessageEvent::GivenUp(key) => {
-                self.sends_waiting -= lane.leave(key);
+                self.sends_waiting -= mirror.leave(key);
                 What::GivesUp(to)
             }
             MessageEvent::Received => {
-                self.sends_waiting -= lane.let_first_in();
-                match lane.accepted.pop_front() {
+                self.sends_waiting -= mirror.let_first_in();
+                match mirror.accepted.pop_front() {
                     Some(SentMessage { message, from, .. }) => What::Receives(message, from),
                     None => return,
                 }
@@ -121,9 +121,9 @@ impl SimState {
         if self.sends_waiting == 0 {
             return Vec::new();
         }
-        for lane in self.lanes.values() {
-            waiting.extend(lane.line.iter().map(|(&number, sent)| {
-                let (from, to) = (sent.from.clone(), lane.to.clone());
+        for mirror in self.mirrors.values() {
+            waiting.extend(mirror.line.iter().map(|(&number, sent)| {
+                let (from, to) = (sent.from.clone(), mirror.to.clone());
                 let for_what = WaitsFor::Room;
                 let ask = Edge::of_ask(from, to);
                 (number, Edge { for_what, ..ask })

@@ -1,4 +1,4 @@
-//! The reasons for which a simulated run fails.
+//! What becomes of a simulated run: its value and its length, or the reason why it has failed.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::runtime::deadlock::Who;
 /// The reason why a simulated run has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum RunProblem {
     /// An actor, a task or a source panicked and was not joined: its name, and the text of the
     /// panic.
     Panicked(String),
@@ -29,20 +29,20 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RunProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Panicked(text) => f.write_str(text),
-            Problem::Deadlock(who) => write!(f, "deadlock: {who}"),
-            Problem::Cancelled(actors) => {
+            RunProblem::Panicked(text) => f.write_str(text),
+            RunProblem::Deadlock(who) => write!(f, "deadlock: {who}"),
+            RunProblem::Cancelled(actors) => {
                 write!(f, "the shutdown had to cancel {}", actors.join(", "))
             }
-            Problem::NotDeterministic => f.write_str(
+            RunProblem::NotDeterministic => f.write_str(
                 "the program is not deterministic: with the same seed it did something else the \
                  second time. Iteration of a HashMap is the usual cause; `sim::random` draws \
                  numbers from the seed",
             ),
-            Problem::Steps { most, waits } => {
+            RunProblem::Steps { most, waits } => {
                 write!(f, "the run did not end within {most} steps")?;
                 match waits {
                     Some(waits) => write!(f, ", and these wait: {waits}"),
@@ -56,45 +56,37 @@ impl fmt::Display for Problem {
 /// How and when a judged run has failed.
 #[derive(Clone)]
 pub(crate) struct Failed {
-    pub(crate) problem: Problem,
-    pub(crate) run: Ran,
+    pub(crate) problem: RunProblem,
+    pub(crate) run: Run<()>,
     pub(crate) trace: String,
-    /// What each task waits for, a line each.
-    pub(crate) waits: Lines,
+    /// What each task waits for, a line each. That of an ask has its key in the list of asks, until
+    /// the holder of the reply is known.
+    pub(crate) waits: Vec<(String, Option<usize>)>,
     pub(crate) script: TurnScript,
 }
 
-/// How far a run has come.
-#[derive(Clone, Copy)]
-pub(crate) struct Ran {
-    pub(crate) steps: u64,
-    pub(crate) time: Duration,
-    pub(crate) fingerprint: u64,
-}
-
-/// The lines about tasks that wait, as far as they are known.
-#[derive(Clone, Default)]
-pub(crate) struct Lines {
-    pub(super) lines: Vec<String>,
-    /// For each ask, by its key in the list of asks, the index of its line.
-    pub(super) asks: Vec<(usize, usize)>,
-}
-
-impl Lines {
+impl Failed {
     /// Adds the holder of the reply to the line of this ask.
-    pub(super) fn held(&mut self, key: usize, holder: &Who) {
-        let Some(at) = self.asks.iter().position(|(ask, _)| *ask == key) else {
-            return;
-        };
-        let (_, line) = self.asks.swap_remove(at);
-        self.lines[line].push_str(&format!("; {holder} holds the reply"));
+    pub(super) fn add_holder(&mut self, key: usize, holder: &Who) {
+        let mut lines = self.waits.iter_mut();
+        if let Some((line, ask)) = lines.find(|(_, ask)| *ask == Some(key)) {
+            line.push_str(&format!("; {holder} holds the reply"));
+            *ask = None;
+        }
     }
+}
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(String::as_str)
-    }
+/// A run that succeeded.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Run<T> {
+    /// The output of the future.
+    pub value: T,
+    /// The number of turns of tasks, polls of the future, and effects of split turns.
+    pub steps: u64,
+    /// The virtual time that passed.
+    pub time: Duration,
+    /// A hash of everything that happened: the same for the same program and seed, on any machine.
+    /// It may differ between versions of greenroom.
+    pub fingerprint: u64,
 }

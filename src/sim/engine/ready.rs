@@ -64,12 +64,10 @@ const YIELDED: u64 = 1 << 31;
 /// The ready entries. Each is pushed with its rank, which the caller keeps.
 pub(crate) struct Ready<T> {
     draw: Draw,
-    order: Order<T>,
-}
-
-enum Order<T> {
-    Any(Vec<T>),
-    Ranked(Ranked<T>),
+    /// The entries of which any may be next: all, unless they are ranked.
+    any: Vec<T>,
+    /// The entries that are ordered by rank, for as many steps as the schedule says.
+    ranked: Option<Ranked<T>>,
 }
 
 struct Ranked<T> {
@@ -86,13 +84,13 @@ struct Ranked<T> {
 
 impl<T> Ready<T> {
     pub(crate) fn new(schedule: Schedule, draw: Draw) -> Self {
-        let order = match schedule {
-            Schedule::Random => Order::Any(Vec::new()),
+        let ranked = match schedule {
+            Schedule::Random => None,
             Schedule::Priorities {
                 changes,
                 within,
                 keeps,
-            } => Order::Ranked(Ranked {
+            } => Some(Ranked {
                 items: BTreeMap::new(),
                 pushed: 0,
                 left: within,
@@ -101,14 +99,18 @@ impl<T> Ready<T> {
                 keeps,
             }),
         };
-        Ready { draw, order }
+        Ready {
+            draw,
+            any: Vec::new(),
+            ranked,
+        }
     }
 
     /// Returns a rank for a new task.
     pub(crate) fn rank(&mut self) -> u64 {
-        match self.order {
-            Order::Any(_) => 0,
-            Order::Ranked(_) => self.draw.next() | CHANGED,
+        match self.ranked {
+            None => 0,
+            Some(_) => self.draw.next() | CHANGED,
         }
     }
 
@@ -120,19 +122,15 @@ impl<T> Ready<T> {
 
     /// Returns the new rank of a task that was woken during its own turn, unless it keeps its rank.
     pub(crate) fn yielded(&mut self) -> Option<u64> {
-        match &mut self.order {
-            Order::Ranked(ranked) if !ranked.keeps => {
-                ranked.lowest = ranked.lowest.saturating_sub(1);
-                Some(ranked.lowest)
-            }
-            _ => None,
-        }
+        let ranked = self.ranked.as_mut().filter(|ranked| !ranked.keeps)?;
+        ranked.lowest = ranked.lowest.saturating_sub(1);
+        Some(ranked.lowest)
     }
 
     pub(crate) fn push(&mut self, item: T, rank: u64) {
-        match &mut self.order {
-            Order::Any(items) => items.push(item),
-            Order::Ranked(ranked) => {
+        match &mut self.ranked {
+            None => self.any.push(item),
+            Some(ranked) => {
                 ranked.pushed += 1;
                 // The highest rank is taken first, and of equals the oldest.
                 ranked.items.insert((rank, u64::MAX - ranked.pushed), item);
@@ -142,58 +140,47 @@ impl<T> Ready<T> {
 
     /// Takes the next entry; the flag says that it must be lowered instead of run.
     pub(crate) fn pop(&mut self) -> Option<(T, bool)> {
-        if let Order::Ranked(ranked) = &mut self.order
-            && ranked.left == 0
-        {
-            let items = std::mem::take(&mut ranked.items);
-            self.order = Order::Any(items.into_values().collect());
+        // After the steps that are ordered by rank, any entry may be next.
+        if let Some(ranked) = self.ranked.take_if(|ranked| ranked.left == 0) {
+            self.any = ranked.items.into_values().collect();
         }
-        match &mut self.order {
-            Order::Any(items) if items.is_empty() => None,
-            Order::Any(items) => {
-                let at = self.draw.below(items.len() as u64) as usize;
-                Some((items.swap_remove(at), false))
+        let Some(ranked) = &mut self.ranked else {
+            if self.any.is_empty() {
+                return None;
             }
-            Order::Ranked(ranked) => {
-                let (_, item) = ranked.items.pop_last()?;
-                // Each choice of steps is as likely as any other (Knuth's selection sampling).
-                let lower = self.draw.below(ranked.left) < ranked.changes;
-                ranked.left -= 1;
-                ranked.changes -= u64::from(lower);
-                Some((item, lower))
-            }
-        }
+            let at = self.draw.below(self.any.len() as u64) as usize;
+            return Some((self.any.swap_remove(at), false));
+        };
+        let (_, item) = ranked.items.pop_last()?;
+        // Each choice of steps is as likely as any other (Knuth's selection sampling).
+        let lower = self.draw.below(ranked.left) < ranked.changes;
+        ranked.left -= 1;
+        ranked.changes -= u64::from(lower);
+        Some((item, lower))
     }
 
     /// Returns the entries of the random order, the oldest first.
     pub(crate) fn unordered(&self) -> &[T] {
-        match &self.order {
-            Order::Any(items) => items,
-            Order::Ranked(_) => &[],
-        }
+        &self.any
     }
 
     /// Takes one of these entries out.
     pub(crate) fn take_unordered(&mut self, at: usize) -> Option<T> {
-        match &mut self.order {
-            Order::Any(items) if at < items.len() => Some(items.remove(at)),
-            _ => None,
-        }
+        (at < self.any.len()).then(|| self.any.remove(at))
     }
 
     /// Counts the entries for which `is_such` holds.
     pub(crate) fn count(&self, is_such: impl Fn(&T) -> bool) -> usize {
-        match &self.order {
-            Order::Any(items) => items.iter().filter(|item| is_such(item)).count(),
-            Order::Ranked(ranked) => ranked.items.values().filter(|item| is_such(item)).count(),
-        }
+        let ranked = self.ranked.iter().flat_map(|ranked| ranked.items.values());
+        let items = self.any.iter().chain(ranked);
+        items.filter(|item| is_such(item)).count()
     }
 
     /// Takes all entries out, in an order that was not drawn.
     pub(crate) fn take_all(&mut self) -> Vec<T> {
-        match &mut self.order {
-            Order::Any(items) => std::mem::take(items),
-            Order::Ranked(ranked) => std::mem::take(&mut ranked.items).into_values().collect(),
+        match &mut self.ranked {
+            None => std::mem::take(&mut self.any),
+            Some(ranked) => std::mem::take(&mut ranked.items).into_values().collect(),
         }
     }
 }

@@ -59,7 +59,7 @@ impl Simulation {
         inner.inc_activity();
         let own = (self.plan.judged, self.is_here());
         self.state.lock().push(runnable, &task, again, runs_on, own);
-        if inner.shutdown.is_settled() {
+        if inner.shutdown.is_completed() {
             self.drain(inner);
         }
     }
@@ -207,14 +207,14 @@ impl RuntimeEngine for Simulation {
         Simulation::has_own(self)
     }
 
-    fn settle(&self, runtime: &Inner, done: DueEffects<'_>) {
-        match done {
-            DueEffects::Own => self.settle_own(runtime),
-            DueEffects::Elsewhere(actor) => self.settle_elsewhere(runtime, actor),
-            DueEffects::ByActor(id) => self.settle_actor(runtime, id),
-            DueEffects::ByTask(task) => self.settle_task(runtime, task),
-            DueEffects::ToAnswer(number) => self.settle_answer(runtime, number),
-            DueEffects::All => self.settle_all(runtime),
+    fn apply(&self, runtime: &Inner, due: DueEffects<'_>) {
+        match due {
+            DueEffects::Own => self.apply_own(runtime),
+            DueEffects::Elsewhere(actor) => self.apply_elsewhere(runtime, actor),
+            DueEffects::ByActor(id) => self.apply_of_actor(runtime, id),
+            DueEffects::ByTask(task) => self.apply_of_task(runtime, task),
+            DueEffects::ToAnswer(number) => self.apply_to_answer(runtime, number),
+            DueEffects::All => self.apply_all(runtime),
         }
     }
 }

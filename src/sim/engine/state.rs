@@ -5,13 +5,14 @@
 //! and actors were spawned.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ptr::NonNull;
 use std::sync::Weak;
 use std::time::Duration;
 
 use super::entry::PendingEffects;
 use super::entry::{Due, ReadyEntry, Runner, RunningTurn, identity};
-use super::frame::{Pointer, SimFrame};
-use super::lane::{MessageLane, SentMessage};
+use super::frame::{FrameCall, SimFrame};
+use super::mirror::{MailboxMirror, SentMessage};
 use super::plan::Plan;
 use super::problem::Failed;
 use super::ready::{Draw, Ready, Schedule, below};
@@ -41,8 +42,8 @@ pub(super) struct SimState {
     /// Of a judged run: the labels of all actors ever spawned, by their ids.
     pub(super) actors: HashMap<u64, TaskInfo>,
     /// The messages in flight to an actor, by its id.
-    pub(super) lanes: HashMap<u64, MessageLane>,
-    /// The number of sends that wait for room, in all lanes.
+    pub(super) mirrors: HashMap<u64, MailboxMirror>,
+    /// The number of sends that wait for room, in all mirrors.
     pub(super) sends_waiting: usize,
     /// What else tasks wait for, such as locks.
     pub(super) wait_sources: Vec<Weak<dyn WaitSource>>,
@@ -74,8 +75,9 @@ pub(super) struct SimState {
     /// Tasks and actors that have ended, by [`identity`], each with the runner whose effects may
     /// still be pending.
     pub(super) ended: HashMap<u64, Runner>,
-    /// What the pending futures of each turn wait for.
-    pub(super) waits: BTreeMap<Runner, Vec<PendingWait>>,
+    /// What the pending futures of each turn wait for: the end of this task or actor or, without
+    /// one, a message.
+    pub(super) waits: BTreeMap<Runner, Vec<Option<Who>>>,
     /// The message that is put into its mailbox now.
     pub(super) arriving: Option<SentMessage>,
     /// The runnables that are due on each pinned thread, by the key of its host.
@@ -116,23 +118,9 @@ pub(super) struct Closing {
     pub(super) before: usize,
 }
 
-/// What a pending future waits for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Awaited {
-    Message,
-    /// The end of a task or actor.
-    End,
-}
-
-/// A wait of a pending future.
-pub(super) struct PendingWait {
-    pub(super) what: Awaited,
-    pub(super) of: Option<Who>,
-}
-
 /// The next step.
 pub(super) enum NextStep {
-    Frame(u64, Pointer),
+    Frame(u64, NonNull<FrameCall<'static>>),
     Task(Runnable, RunsOn),
     Effect(Runner),
 }
@@ -157,7 +145,7 @@ impl SimState {
             last_step: 0,
             tasks: HashMap::new(),
             actors: HashMap::new(),
-            lanes: HashMap::new(),
+            mirrors: HashMap::new(),
             sends_waiting: 0,
             wait_sources: Vec::new(),
             tasks_born: 0,
@@ -455,7 +443,7 @@ impl SimState {
     }
 
     /// Forgets a task or actor that has ended.
-    pub(super) fn forget(&mut self, task: &TaskInfo) -> (Option<Tracked>, Option<MessageLane>) {
+    pub(super) fn forget(&mut self, task: &TaskInfo) -> (Option<Tracked>, Option<MailboxMirror>) {
         let identity = identity(task);
         // An actor that another executor runs has ended during the turn of that executor's task.
         let turn = self.turn.map(|turn| turn.runner);
@@ -467,13 +455,13 @@ impl SimState {
         if let Some(tracked) = &tracked {
             self.add(What::Ends(Who::Task(tracked.label.clone())));
         }
-        let lane = if task.is_actor() {
-            self.lanes.remove(&task.id())
+        let mirror = if task.is_actor() {
+            self.mirrors.remove(&task.id())
         } else {
             None
         };
-        self.sends_waiting -= lane.as_ref().map_or(0, MessageLane::waiting);
-        (tracked, lane)
+        self.sends_waiting -= mirror.as_ref().map_or(0, MailboxMirror::waiting);
+        (tracked, mirror)
     }
 
     /// Returns the label of an actor. An actor that another executor runs gets its number here.
@@ -482,12 +470,14 @@ impl SimState {
             return tracked.label.clone();
         }
         let SimState {
-            lanes, tasks_born, ..
+            mirrors,
+            tasks_born,
+            ..
         } = self;
-        let lane = lanes.entry(actor.id()).or_insert_with(|| {
+        let mirror = mirrors.entry(actor.id()).or_insert_with(|| {
             *tasks_born += 1;
-            MessageLane::new(actor.numbered(*tasks_born))
+            MailboxMirror::new(actor.numbered(*tasks_born))
         });
-        lane.to.clone()
+        mirror.to.clone()
     }
 }

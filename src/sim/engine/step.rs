@@ -79,13 +79,13 @@ impl Simulation {
     }
 
     /// Makes the pending effects of a pinned thread's last turn happen before its next turn.
-    fn settle_last(&self, inner: &Inner, host: usize) {
+    fn apply_last(&self, inner: &Inner, host: usize) {
         let mut state = self.state.lock();
         let runner = state.turn.map(|turn| turn.runner);
         let last = runner.and_then(|runner| state.last_turns.insert(host, runner));
         drop(state);
         if let Some(last) = last {
-            self.settle(inner, last, |_| true);
+            self.apply_turn(inner, last, |_| true);
         }
     }
 
@@ -98,7 +98,7 @@ impl Simulation {
         };
         match runs_on {
             RunsOn::Host(host) => {
-                self.settle_last(inner, key_of(host));
+                self.apply_last(inner, key_of(host));
                 host.clone().run_simulated(runnable);
             }
             RunsOn::Workers => {
@@ -121,7 +121,7 @@ impl Simulation {
         self.state.lock().rests();
         // (SIM-3) The runnable was counted.
         inner.dec_activity();
-        if inner.shutdown.is_settled() {
+        if inner.shutdown.is_completed() {
             self.had_its_turn(inner, key);
         }
     }

@@ -33,14 +33,9 @@ struct WatchList {
 struct Watched {
     number: u64,
     runtime: Arc<Inner>,
-    seen: Seen,
-}
-
-/// What the looks at a simulation have found.
-#[derive(Default)]
-struct Seen {
+    /// The step that the last look found, and whether that was reported.
     step: Option<u64>,
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// A guard: while it lives, the simulation of this thread is watched.
@@ -54,7 +49,8 @@ impl Watching {
         watch.running.push(Watched {
             number,
             runtime: runtime.clone(),
-            seen: Seen::default(),
+            step: None,
+            is_reported: false,
         });
         if !watch.has_thread {
             let thread = std::thread::Builder::new().name("greenroom-watch".into());
@@ -101,10 +97,10 @@ impl Watched {
         else {
             return;
         };
-        let (step, who) = (state.step, state.running.clone());
+        let (seed, step, who) = (simulation.plan.seed, state.step, state.running.clone());
         drop(state);
-        if self.seen.stands_still(step) {
-            let (seed, seconds) = (simulation.plan.seed, LOOKS_EVERY.as_secs());
+        if self.stands_still(step) {
+            let seconds = LOOKS_EVERY.as_secs();
             // The thread may have the capture of another test, and a test that hangs shows none.
             print_line_at_once(format_args!(
                 "seed {seed}: no step of the simulation for {seconds} s: step {step} is the turn of \
@@ -112,15 +108,13 @@ impl Watched {
             ));
         }
     }
-}
 
-impl Seen {
     /// Returns whether the step is that of the last look, once for each step.
     fn stands_still(&mut self, step: u64) -> bool {
         if self.step.replace(step) != Some(step) {
-            self.is_told = false;
+            self.is_reported = false;
             return false;
         }
-        !std::mem::replace(&mut self.is_told, true)
+        !std::mem::replace(&mut self.is_reported, true)
     }
 }

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use greenroom::policy::Simulated;
-use greenroom::sim::{self, Problem};
+use greenroom::sim::{self, RunProblem};
 use greenroom::time::sleep;
 use greenroom::{Address, AskError, Context, Fault, Reply, Runtime, actor, spawn, yield_now};
 
@@ -22,7 +22,7 @@ async fn two_friends() -> [greenroom::Handle<Friend, ()>; 2] {
 #[test]
 fn a_panic_of_the_future_is_a_failure() {
     let failure = failure_of(|| async { panic!("bomb in main") });
-    let panicked = Problem::Panicked("main panicked: bomb in main".into());
+    let panicked = RunProblem::Panicked("main panicked: bomb in main".into());
     assert_eq!(*failure.problem(), panicked);
 }
 
@@ -35,13 +35,13 @@ fn an_unjoined_panic_is_a_failure() {
         ));
         pending::<()>().await;
     });
-    let panicked = Problem::Panicked("b panicked: bomb in b".into());
+    let panicked = RunProblem::Panicked("b panicked: bomb in b".into());
     assert_eq!(*failure.problem(), panicked);
     let failure = failure_of(|| async {
         spawn(async { panic!("bomb in a task") }).detach();
         sleep(Duration::from_secs(1)).await;
     });
-    let panicked = Problem::Panicked("a task panicked: bomb in a task".into());
+    let panicked = RunProblem::Panicked("a task panicked: bomb in a task".into());
     assert_eq!(*failure.problem(), panicked);
 }
 
@@ -52,7 +52,7 @@ fn an_unnamed_actor_is_reported_by_its_number_in_the_run() {
         drop(spawn!(|_cx: Context<u32>| async { panic!("bomb") }));
         yield_now().await;
     });
-    let panicked = Problem::Panicked("actor #2 panicked: bomb".into());
+    let panicked = RunProblem::Panicked("actor #2 panicked: bomb".into());
     assert_eq!(*failure.problem(), panicked);
 }
 
@@ -216,7 +216,7 @@ fn an_actor_that_the_shutdown_has_to_cancel_is_a_failure() {
         drop(spawn!(reads(_), name = "reads"));
         drop(spawn!(|_cx: Context<u32>| pending::<()>()));
     });
-    let left = Problem::Cancelled(vec!["deaf".into(), "actor #3".into()]);
+    let left = RunProblem::Cancelled(vec!["deaf".into(), "actor #3".into()]);
     assert_eq!(*failure.problem(), left);
     assert_eq!(
         failure.problem().to_string(),
@@ -240,7 +240,7 @@ fn an_actor_has_the_grace_of_its_runtime_to_end() {
     }
     let failure = failure_of(|| sleeps(6));
     assert!(
-        matches!(failure.problem(), Problem::Cancelled(_)),
+        matches!(failure.problem(), RunProblem::Cancelled(_)),
         "{failure}"
     );
 }
@@ -479,7 +479,7 @@ fn waiting_sends_are_a_deadlock_even_if_the_future_is_done() {
         match failure.unwrap_err().problem() {
             // A message from `a` to `b` may come before that of `main`; then `b` fills its own
             // mailbox.
-            Problem::Deadlock(who) => {
+            RunProblem::Deadlock(who) => {
                 assert!(
                     [
                         "a → b (for room) → a (for room)",
@@ -529,7 +529,7 @@ fn several_drops_may_call_block_on_after_a_failed_run() {
         pending::<()>().await;
     });
     assert!(
-        matches!(failure.problem(), Problem::Deadlock(_)),
+        matches!(failure.problem(), RunProblem::Deadlock(_)),
         "{failure}"
     );
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use greenroom::policy::Simulated;
-use greenroom::sim::{self, Problem};
+use greenroom::sim::{self, RunProblem};
 use greenroom::supervise::{Strategy, Supervisor, SupervisorBuilder};
 use greenroom::{Runtime, actor, yield_now};
 
@@ -18,7 +18,7 @@ fn impatient(strategy: Strategy) -> SupervisorBuilder {
 }
 
 /// Returns why a run of a tree has failed.
-fn problem_of(seed: u64, tree: impl AsyncFnOnce()) -> Option<Problem> {
+fn problem_of(seed: u64, tree: impl AsyncFnOnce()) -> Option<RunProblem> {
     let run = Simulated::new(seed).try_run(tree());
     run.err().map(|failure| failure.problem().clone())
 }
@@ -71,7 +71,7 @@ fn an_escalation_that_nobody_receives_fails_the_run() {
             child.tell(Job::Fail).unwrap();
             child.closed().await;
         });
-        let Some(Problem::Panicked(text)) = problem else {
+        let Some(RunProblem::Panicked(text)) = problem else {
             panic!("seed {seed}: {problem:?}");
         };
         assert!(text.contains("bomb a"), "{text}");
@@ -111,7 +111,7 @@ fn a_fault_that_no_supervisor_has_received_fails_the_run() {
             tree.join().await.unwrap();
         });
         assert!(
-            matches!(problem, Some(Problem::Panicked(_))),
+            matches!(problem, Some(RunProblem::Panicked(_))),
             "seed {seed}: {problem:?}"
         );
     }

@@ -1,6 +1,6 @@
-//! Lanes: the messages in flight to one actor.
+//! The mirror of a mailbox: the messages in flight to one actor.
 //!
-//! A lane mirrors a mailbox, which does not know of it: the same messages in the same order.
+//! The mailbox does not know of it. The mirror has the same messages in the same order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -9,7 +9,7 @@ use crate::runtime::deadlock::Who;
 use crate::task::TaskInfo;
 
 /// The messages in flight to one actor.
-pub(super) struct MessageLane {
+pub(super) struct MailboxMirror {
     pub(super) to: TaskInfo,
     /// The messages in the mailbox.
     pub(super) accepted: VecDeque<SentMessage>,
@@ -23,13 +23,13 @@ pub(super) struct MessageLane {
 pub(super) struct SentMessage {
     pub(super) message: TracedMessage,
     pub(super) from: Who,
-    /// The key of its place, if it has waited for room.
+    /// The key of its wait, if it has waited for room.
     pub(super) key: Option<usize>,
 }
 
-impl MessageLane {
+impl MailboxMirror {
     pub(super) fn new(to: TaskInfo) -> Self {
-        MessageLane {
+        MailboxMirror {
             to,
             accepted: VecDeque::new(),
             line: BTreeMap::new(),

@@ -177,7 +177,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("a_wake_up_is_not_passed_on", "model_31_a_wake_up", DEADLOCK),
     ("counted_after_the_enqueue", "model_31_quiescence", FLIGHT),
     (
-        "sleepers_do_not_hear_of_the_end",
+        "sleepers_are_not_woken_at_the_end",
         "model_17_a_shutdown_ends_a_worker_that_sleeps",
         DEADLOCK,
     ),
@@ -193,7 +193,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "fired twice",
     ),
     (
-        "keeper_hears_of_no_deadline",
+        "keeper_is_woken_for_no_deadline",
         "model_28_a_sleeper_is_woken_for_an",
         DEADLOCK,
     ),
@@ -218,7 +218,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     (
-        "a_displaced_worker_keeps_its_place",
+        "a_displaced_thread_stays_the_worker",
         "model_29_a_place_has",
         "a token is run once",
     ),
@@ -228,12 +228,16 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     (
-        "a_place_is_lost_when_the_pool_is_over",
+        "a_worker_is_lost_when_the_pool_is_over",
         "model_29_a_shutdown",
         DEADLOCK,
     ),
-    ("a_thread_is_inside_by_its_place", "model_40", DEADLOCK),
-    ("a_thread_that_is_gone_tells_nobody", "model_40", DEADLOCK),
+    ("a_thread_is_inside_by_its_role", "model_40", DEADLOCK),
+    (
+        "a_thread_that_is_gone_notifies_nobody",
+        "model_40",
+        DEADLOCK,
+    ),
     ("a_wait_keeps_the_token", "model_41_outer", DEADLOCK),
     ("a_wait_keeps_the_token", "model_41_loop", DEADLOCK),
     ("idle_without_exchange", "model_46_a_wait", DEADLOCK),
@@ -251,7 +255,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("cell_released_relaxed", "model_48", RACE),
     ("cell_freed_without_fence", "model_48", RACE),
     (
-        "settled_without_a_last_look",
+        "completed_without_a_last_look",
         "model_49_a_task_of_a_late",
         "the task was not dropped",
     ),

@@ -208,11 +208,11 @@ mod seeds;
 mod shrink;
 mod simulated;
 
-pub use failure::{Failure, Run};
+pub use failure::Failure;
 pub use probe::TestProbe;
 pub use run::{note, random, run};
 pub use seeds::{Program, explore, explore_with};
 
-pub use engine::Problem;
+pub use engine::{Run, RunProblem};
 #[doc(inline)]
 pub use simulated::Simulated;

@@ -198,7 +198,7 @@ impl<T> Drop for Answer<T> {
             // Earlier effects of this turn precede the drop, which makes the reply unwanted. In a
             // failed run the listing stays, since the report still looks for the reply's holder.
             let stays = context::simulated(|engine, runtime| {
-                engine.settle(runtime, DueEffects::Own);
+                engine.apply(runtime, DueEffects::Own);
                 engine.has_failed()
             });
             let left = end.finish(|slot| match slot {

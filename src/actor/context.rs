@@ -161,7 +161,7 @@ impl<M> Context<M> {
     /// worker.
     pub fn try_recv(&mut self) -> Option<M> {
         if self.core.header.is_traced() {
-            context::settle();
+            context::apply_effects();
         }
         if self.core.at().is_terminated() {
             self.give_up();
@@ -415,7 +415,7 @@ impl<M> Context<M> {
         // them at once.
         let mut is_over = self.core.header.is_traced() && context::has_effects();
         if is_over && !self.core.at().is_own(waker) {
-            context::settle();
+            context::apply_effects();
             is_over = false;
         }
         if is_over || run::is_spent(context::is_alone) {

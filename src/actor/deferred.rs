@@ -71,7 +71,7 @@ impl<M> Core<M> {
 #[cold]
 #[inline(never)]
 fn apply_effects_of(id: u64) {
-    let _ = context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::ByActor(id)));
+    let _ = context::simulated(|engine, runtime| engine.apply(runtime, DueEffects::ByActor(id)));
 }
 
 /// Notes that this thread waits for a message.
@@ -87,7 +87,7 @@ pub(super) fn await_message() {
 #[inline(never)]
 pub(super) fn apply_effects_elsewhere(actor: u64) {
     let _ =
-        context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::Elsewhere(actor)));
+        context::simulated(|engine, runtime| engine.apply(runtime, DueEffects::Elsewhere(actor)));
 }
 
 /// Applies all pending effects. A full mailbox reveals the places of other senders, and a place in
@@ -95,7 +95,7 @@ pub(super) fn apply_effects_elsewhere(actor: u64) {
 #[cold]
 #[inline(never)]
 fn apply_all_effects() {
-    let _ = context::simulated(|engine, runtime| engine.settle(runtime, DueEffects::All));
+    let _ = context::simulated(|engine, runtime| engine.apply(runtime, DueEffects::All));
 }
 
 /// Calls `act` after the pending effects of this thread, as another effect of its turn.

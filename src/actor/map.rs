@@ -89,7 +89,7 @@ impl<M: Send + 'static> MappedActor for CoreArc<M> {
 
     fn leave_line(&self, wait: Option<Box<dyn Any + Send + Sync>>) {
         if let Some(place) = wait.and_then(|mut wait| place_in(&mut wait).take()) {
-            context::settle();
+            context::apply_effects();
             self.at().trace(|| MessageEvent::GivenUp(place.key()));
             self.at().pass_on(self.mailbox.leave_line(place));
             self.at().pass_undelivered();

@@ -89,7 +89,7 @@ struct InLine<M: Send + 'static> {
     to: Option<Recipient<M>>,
     wait: Option<Box<dyn Any + Send + Sync>>,
     /// Its wait, if its runtime detects deadlocks.
-    listing: Option<WaitListing>,
+    listing: Option<Box<WaitListing>>,
 }
 
 impl<M: Send + 'static> InLine<M> {

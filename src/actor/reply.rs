@@ -346,7 +346,7 @@ pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, notified: Notified<T>) {
 #[inline(never)]
 fn complete_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T>, Notified<T>) {
     let listing = slot.listing();
-    let completed = listing.and_then(|listing| Some((listing.settle()?, listing)));
+    let completed = listing.and_then(|listing| Some((listing.complete()?, listing)));
     let Some((waker, listing)) = completed else {
         return (outcome, Notified::Nobody);
     };
@@ -383,7 +383,7 @@ pub(super) fn outcome_of<T>(outcome: AskState<T>) -> Result<T, AskError> {
         RareState::Lost(detail) => Err(AskError::NoReply(detail)),
         RareState::Deferred(outcome, number) => {
             let _ = context::simulated(|engine, runtime| {
-                engine.settle(runtime, DueEffects::ToAnswer(number))
+                engine.apply(runtime, DueEffects::ToAnswer(number))
             });
             outcome_of(outcome)
         }

@@ -27,7 +27,7 @@ pub struct SendFuture<'a, M> {
     /// The place in line, if the recipient is a map.
     wait: Option<Box<dyn Any + Send + Sync>>,
     /// Its wait, if its runtime detects deadlocks.
-    listing: Option<WaitListing>,
+    listing: Option<Box<WaitListing>>,
 }
 
 impl<'a, M> SendFuture<'a, M> {
@@ -141,7 +141,7 @@ impl<M> Drop for SendFuture<'_, M> {
         match self.recipient {
             RecipientRef::Actor(core) => {
                 if let Some(place) = self.place.take() {
-                    context::settle();
+                    context::apply_effects();
                     let key = place.key();
                     let given_up = core.mailbox.give_up(place);
                     core.trace(|| match given_up {

@@ -96,7 +96,7 @@ impl<M> CoreRef<'_, M> {
 
     /// Gives up a reserved place.
     pub(super) fn give_up_place(self) {
-        context::settle();
+        context::apply_effects();
         self.pass_on(self.mailbox.give_up_place());
         self.pass_undelivered();
     }

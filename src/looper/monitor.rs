@@ -62,14 +62,14 @@ impl Monitor {
     /// Locks the table. Earlier effects of a simulated turn come first.
     #[inline]
     fn table(&self) -> MutexGuard<'_, Table> {
-        context::settle();
+        context::apply_effects();
         self.table.lock()
     }
 
     /// Takes a task without a deadline. Returns whether its looper accepts it.
     #[inline]
     pub(super) fn post(&self, seat: &Seat, job: Arc<Job>) -> bool {
-        context::settle();
+        context::apply_effects();
         let posted = self.inbox.post(seat, job);
         if posted == Some(true) {
             self.change(|_, _| ());

@@ -74,7 +74,7 @@ impl<R> Posted<R> {
 
     /// Returns whether the task has ended, in whichever way.
     pub fn is_finished(&self) -> bool {
-        context::settle();
+        context::apply_effects();
         self.is_over || self.job.body.is_shown()
     }
 
@@ -133,7 +133,7 @@ impl<R> Future for Posted<R> {
             !this.is_over,
             "a result was polled after it had been returned"
         );
-        context::settle();
+        context::apply_effects();
         let polled = match this.job.body.poll_outcome(cx) {
             Poll::Pending => this.judge().map(|deadlock| {
                 this.job.body.abandon(&this.job.origin);

@@ -47,7 +47,7 @@ impl Seat {
 
     /// Adds a handle unless the last one is gone.
     pub(super) fn try_add_handle(&self) -> bool {
-        context::settle();
+        context::apply_effects();
         let more = |handles: usize| (handles > 0).then_some(handles + 1);
         // Relaxed: the table's lock orders what the handle is used for.
         let added = self
@@ -58,7 +58,7 @@ impl Seat {
 
     /// Removes a handle. Returns whether it was the last one.
     pub(super) fn remove_handle(&self) -> bool {
-        context::settle();
+        context::apply_effects();
         // AcqRel pairs with itself: the posts of the other handles happen before the close.
         self.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }

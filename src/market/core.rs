@@ -178,7 +178,7 @@ impl<K: Send + 'static> MarketCore<K> {
     /// Locks the state. Earlier effects of a simulated turn come first.
     #[inline]
     fn state(&self) -> MutexGuard<'_, MarketState<K>> {
-        context::settle();
+        context::apply_effects();
         self.state.lock()
     }
 

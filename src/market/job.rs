@@ -166,7 +166,7 @@ impl<T> JobHandle<T> {
     pub fn is_finished(&self) -> bool {
         // In a child of `fork` a lock may stay locked.
         assert!(self.market.is_here(), "{LEFT_BEHIND}");
-        context::settle();
+        context::apply_effects();
         self.is_over || self.job.is_over()
     }
 }
@@ -180,7 +180,7 @@ impl<T> Future for JobHandle<T> {
             "a result was polled after it had been returned"
         );
         assert!(self.market.is_here(), "{LEFT_BEHIND}");
-        context::settle();
+        context::apply_effects();
         let polled = self.job.poll(cx);
         self.is_over = polled.is_ready();
         polled

@@ -12,7 +12,7 @@ use super::thread::{PinnedThread, ThreadKind};
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::runtime::context::{Role, ThreadContext};
-use crate::runtime::{HostPhase, HostThread, Inner, RunsOn, Starting};
+use crate::runtime::{HostPhase, HostThread, Inner, RunsOn, ThreadStart};
 use crate::sync::atomic::Ordering;
 use crate::sync::{LEFT_BEHIND, mutant, yield_now};
 use crate::task::{Runnable, TaskKey};
@@ -249,7 +249,7 @@ impl PinnedThread {
         };
         // Waits for the thread only when the lock of the hosts is free again.
         let entered = runtime.hosts.enter(self.clone(), start)?;
-        let started = entered.and_then(Starting::wait);
+        let started = entered.and_then(ThreadStart::wait);
         if started.is_err() {
             // A thread that did not start does not count, also if a shutdown has seen it.
             self.set_phase(HostPhase::Ended);

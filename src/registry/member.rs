@@ -73,9 +73,9 @@ pub(super) fn with_runtime<R>(
 /// them or changes what others see. Only a simulation has any.
 pub(super) fn observe<I: IntoIterator<Item = u64>>(actors: impl FnOnce() -> I) {
     let _ = context::simulated(|engine, runtime| {
-        engine.settle(runtime, DueEffects::Own);
+        engine.apply(runtime, DueEffects::Own);
         for actor in actors() {
-            engine.settle(runtime, DueEffects::ByActor(actor));
+            engine.apply(runtime, DueEffects::ByActor(actor));
         }
     });
 }

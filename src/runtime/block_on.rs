@@ -144,12 +144,10 @@ fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
         (Ok(()), Some(Ok(value))) => value,
         (Ok(()), Some(Err(panic))) => resume_unwind(panic.into_payload()),
         (Err(Some(why)), _) => panic!("{why}"),
-        (Err(None), _) | (Ok(()), None) => resume_unwind(Box::new(Stopped)),
+        // The failure of the run is reported elsewhere.
+        (Err(None), _) | (Ok(()), None) => resume_unwind(Box::new(())),
     }
 }
-
-/// The panic payload of a simulated run that has failed; the failure is reported elsewhere.
-struct Stopped;
 
 /// A `block_on` call in a simulation.
 struct WaitingCall<'a, F: Future> {

@@ -12,9 +12,9 @@ use super::context::{self, Role, ThreadContext};
 use super::engine::RunsOn;
 use super::inner::Inner;
 use super::options::print_fault;
-use super::thread_set::Starting;
 use super::thread_set::ThreadSet;
-use super::worker_thread::{hold_place, work};
+use super::thread_set::ThreadStart;
+use super::worker_thread::{run_worker, work};
 use crate::contain::contain;
 use crate::error::UnhandledFault;
 use crate::scheduler::{WorkerEnd, WorkerLocal};
@@ -85,7 +85,7 @@ pub(crate) fn borrow_thread(runtime: Option<&Arc<Inner>>, call: impl FnOnce() + 
 pub(crate) fn bring_thread(runtime: Option<&Arc<Inner>>) {
     let executor = BlockingExecutor::of(runtime.cloned());
     let (pool, _) = executor.pool();
-    executor.settle(pool.bring_more(|| executor.start(None)));
+    executor.run_refused(pool.bring_more(|| executor.start_thread(None)));
 }
 
 /// Lets a borrower know when its calls wait for a thread that the system has not started.
@@ -139,7 +139,7 @@ pub(super) fn run(runtime: Option<&Arc<Inner>>, job: Runnable) {
     runtime.inspect(|runtime| runtime.dec_activity());
 }
 
-/// Makes another thread continue in the worker's place. This thread joins the pool for blocking
+/// Makes another thread continue as the worker. This thread joins the pool for blocking
 /// calls when its turn ends. Returns false if no thread continues, because the runtime has ended.
 pub(super) fn give_away<'a>(
     context: &ThreadContext<'a>,
@@ -148,15 +148,15 @@ pub(super) fn give_away<'a>(
     let runtime = context.runtime;
     local.hand_over();
     let role = context.role.get();
-    if !mutant("a_displaced_worker_keeps_its_place") {
-        // (PLACE-1) Set first, so that this thread touches no queue once another thread has them.
+    if !mutant("a_displaced_thread_stays_the_worker") {
+        // (WORKER-1) Set first, so that this thread touches no queue once another thread has them.
         context.role.set(Role::Displaced(local));
     }
     runtime.makes_way(local.index());
-    // The place is still counted where workers are. This thread is counted until it joins the pool.
+    // The worker is still counted where workers are. This thread is counted until it joins the pool.
     runtime.inc_activity_apart();
     let own = Some(runtime.clone());
-    let start = || BlockingExecutor::of(own).start(Some(local.index()));
+    let start = || BlockingExecutor::of(own).start_thread(Some(local.index()));
     let lent = runtime.blocking.lend(local.index(), start);
     if matches!(lent, Ok(true)) {
         return Ok(true);
@@ -173,81 +173,28 @@ pub(super) fn give_away<'a>(
 }
 
 /// Makes the calling thread, which was a worker, a thread of the pool until the pool is closed.
-pub(super) fn come(runtime: &Arc<Inner>) {
+pub(super) fn join_pool(runtime: &Arc<Inner>) {
     runtime.dec_activity_apart();
-    runtime.blocking.come();
+    runtime.blocking.join();
     serve(runtime, false);
 }
 
 /// Runs the jobs of a runtime's pool on the calling thread until the pool is closed or has no work
-/// for it. `comes`: the thread was started for jobs.
-pub(super) fn serve(runtime: &Arc<Inner>, comes: bool) {
+/// for it. `for_jobs`: the thread was started for jobs.
+pub(super) fn serve(runtime: &Arc<Inner>, for_jobs: bool) {
     let context = ThreadContext::new(runtime, Role::Blocking);
     let _entered = context.enter();
-    let serves = Serves {
-        runtime: Some(runtime),
-        threads: &runtime.threads,
-        process: Process::current(),
-    };
-    runtime.blocking.serve(&serves, comes);
+    let executor = BlockingExecutor::of(Some(runtime.clone()));
+    runtime.blocking.serve(&executor, for_jobs);
 }
 
-/// A thread of a pool, as the pool sees it.
-struct Serves<'a> {
-    runtime: Option<&'a Arc<Inner>>,
-    threads: &'a ThreadSet,
-    process: Process,
-}
-
-impl Turns for Serves<'_> {
-    fn hold_place(&self, index: usize) -> bool {
-        let Some(runtime) = self.runtime else {
-            unreachable!("the pool of the process has no workers")
-        };
-        let comes_back = hold_place(runtime, index) == WorkerEnd::Displaced;
-        if comes_back {
-            runtime.dec_activity_apart();
-        }
-        comes_back
-    }
-
-    fn run(&self, job: Runnable) {
-        run(self.runtime, job);
-        self.process.end_copy();
-    }
-
-    fn start(&self) -> io::Result<()> {
-        BlockingExecutor::of(self.runtime.cloned()).start(None)
-    }
-
-    fn leave(&self) {
-        self.threads.leave();
-    }
-}
-
-/// The pool of the process, for jobs outside any runtime.
-struct OfProcess {
-    pool: BlockingPool,
-    threads: Arc<ThreadSet>,
-}
-
-impl OfProcess {
-    fn get() -> &'static OfProcess {
-        static POOL: PerProcess<OfProcess> = PerProcess::new();
-        POOL.get_or_init(|| OfProcess {
-            pool: BlockingPool::new("greenroom".into(), BlockingLimits::default()),
-            threads: ThreadSet::new(None),
-        })
-    }
-
-    fn serve(&'static self) {
-        let serves = Serves {
-            runtime: None,
-            threads: &self.threads,
-            process: Process::current(),
-        };
-        self.pool.serve(&serves, true);
-    }
+/// Returns the pool of the process, for jobs outside any runtime, and its threads.
+fn pool_of_process() -> &'static (BlockingPool, Arc<ThreadSet>) {
+    static POOL: PerProcess<(BlockingPool, Arc<ThreadSet>)> = PerProcess::new();
+    POOL.get_or_init(|| {
+        let pool = BlockingPool::new("greenroom".into(), BlockingLimits::default());
+        (pool, ThreadSet::new(None))
+    })
 }
 
 /// The executor of blocking jobs: the pool of a runtime, or the pool of the process.
@@ -270,14 +217,14 @@ impl BlockingExecutor {
         match &self.runtime {
             Some(runtime) => (&runtime.blocking, &runtime.threads),
             None => {
-                let OfProcess { pool, threads } = OfProcess::get();
+                let (pool, threads) = pool_of_process();
                 (pool, threads)
             }
         }
     }
 
     /// Runs the jobs for which there is no thread.
-    fn settle(&self, brought: Result<(), NoThread>) {
+    fn run_refused(&self, brought: Result<(), NoThread>) {
         let jobs = brought.err().map(|none| none.jobs);
         for job in jobs.into_iter().flatten() {
             substitute(self.runtime.as_ref(), job);
@@ -285,12 +232,12 @@ impl BlockingExecutor {
     }
 
     /// Starts a thread, which begins as the worker with index `worker` if there is one.
-    fn start(&self, worker: Option<usize>) -> io::Result<()> {
+    fn start_thread(&self, worker: Option<usize>) -> io::Result<()> {
         let (runtime, (pool, threads)) = (self.runtime.clone(), self.pool());
         let body = move || match (runtime, worker) {
             (Some(runtime), Some(index)) => work(&runtime, index),
             (Some(runtime), None) => serve(&runtime, true),
-            (None, _) => OfProcess::get().serve(),
+            (None, _) => pool_of_process().0.serve(&BlockingExecutor::of(None), true),
         };
         let around = self
             .runtime
@@ -298,7 +245,35 @@ impl BlockingExecutor {
             .and_then(|it| it.options.around.clone());
         threads
             .start(pool.thread_name(), around, body)
-            .and_then(Starting::wait)
+            .and_then(ThreadStart::wait)
+    }
+}
+
+/// A thread of the pool.
+impl Turns for BlockingExecutor {
+    fn run_worker(&self, index: usize) -> bool {
+        let Some(runtime) = &self.runtime else {
+            unreachable!("the pool of the process has no workers")
+        };
+        let comes_back = run_worker(runtime, index) == WorkerEnd::Displaced;
+        if comes_back {
+            runtime.dec_activity_apart();
+        }
+        comes_back
+    }
+
+    fn run(&self, job: Runnable) {
+        run(self.runtime.as_ref(), job);
+        self.process.end_copy();
+    }
+
+    fn start(&self) -> io::Result<()> {
+        BlockingExecutor::of(self.runtime.clone()).start_thread(None)
+    }
+
+    fn leave(&self) {
+        let (_, threads) = self.pool();
+        threads.leave();
     }
 }
 
@@ -315,7 +290,7 @@ impl Executor for BlockingExecutor {
         let Err(runnable) = taken else { return };
         runtime.inspect(|runtime| runtime.inc_activity());
         let (pool, _) = self.pool();
-        self.settle(pool.push(runnable, || self.start(None)));
+        self.run_refused(pool.push(runnable, || self.start_thread(None)));
     }
 
     fn hooks(&self) -> &(dyn TaskHooks + 'static) {

@@ -4,8 +4,8 @@
 //! has not looked for a job yet. A thread that takes a job and sees more brings the next one. So a
 //! burst of short jobs brings few threads, and jobs that wait for each other all get one.
 //!
-//! The thread that has waited least goes first. Each is woken for itself: for jobs, or with the
-//! place of a worker whose thread waits in `block_on`. The former worker joins the pool when its
+//! The thread that has waited least goes first. Each is woken for itself: for jobs, or to be a
+//! worker whose thread waits in `block_on`. The former worker joins the pool when its
 //! turn ends. A thread that has waited for long ends, unless it has waited longest of all.
 //!
 //! # Invariants
@@ -61,7 +61,7 @@ impl Default for BlockingLimits {
 /// The work of a thread of a pool.
 pub(super) trait Turns {
     /// Continues as the worker with this index. Returns whether the thread comes back to the pool.
-    fn hold_place(&self, index: usize) -> bool;
+    fn run_worker(&self, index: usize) -> bool;
 
     fn run(&self, job: Runnable);
 
@@ -92,7 +92,7 @@ struct Jobs {
     jobs: VecDeque<Runnable>,
     /// The number of threads: without those that are workers, with those that were.
     threads: usize,
-    /// How many of `threads` have given away a worker's place and have not joined the pool yet.
+    /// How many of `threads` were a worker, have given it away and have not joined the pool yet.
     displaced: usize,
     /// The threads that wait and were not woken. The last one has waited least.
     idle: Vec<Arc<Idle>>,
@@ -106,29 +106,22 @@ struct Jobs {
 /// A thread of the pool, as it waits.
 struct Idle {
     parker: Parker,
-    /// The place with which it was woken.
-    place: SpinLock<Option<usize>>,
+    /// The index of the worker that it is to be, if it was woken for that.
+    worker: SpinLock<Option<usize>>,
 }
 
 impl Idle {
     /// Wakes a thread that was taken from the idle ones.
-    fn wake(&self, place: Option<usize>) {
-        self.place.with(|own| *own = place);
+    fn wake(&self, worker: Option<usize>) {
+        self.worker.with(|own| *own = worker);
         self.parker.unpark();
     }
 }
 
-/// The thread that is to be brought to the jobs.
-enum Bring {
-    Nothing,
-    Wake(Arc<Idle>),
-    /// It is counted already.
-    Start,
-}
-
 /// What a thread does after it has waited.
 enum IdleEnd {
-    Place(usize),
+    /// It continues as this worker.
+    Worker(usize),
     Jobs,
     /// It ends.
     Late,
@@ -186,25 +179,32 @@ impl BlockingPool {
         mut state: MutexGuard<'_, Jobs>,
         start: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), NoThread> {
-        let bring = state.bring(self.limits.threads);
-        drop(state);
-        match bring {
-            Bring::Nothing => Ok(()),
-            Bring::Wake(thread) => {
-                thread.wake(None);
-                Ok(())
-            }
-            Bring::Start => start().map_err(|error| {
-                let failed = self.start_failed(error, 0);
-                if failed.jobs.is_empty() {
-                    self.tell_borrowers();
-                }
-                failed
-            }),
+        if state.is_coming || state.jobs.is_empty() {
+            return Ok(());
         }
+        if let Some(thread) = state.idle.pop() {
+            state.is_coming = true;
+            drop(state);
+            thread.wake(None);
+            return Ok(());
+        }
+        if state.own() >= self.limits.threads {
+            return Ok(());
+        }
+        // Counted before it is started.
+        state.is_coming = true;
+        state.threads += 1;
+        drop(state);
+        start().map_err(|error| {
+            let failed = self.start_failed(error, 0);
+            if failed.jobs.is_empty() {
+                self.notify_borrowers();
+            }
+            failed
+        })
     }
 
-    /// Tells the borrower at this address from now on, or no borrower there any more, when calls
+    /// Notifies the borrower at this address from now on, or no borrower there any more, when calls
     /// wait for a thread that did not start.
     pub(super) fn register(&self, address: usize, borrower: Option<Weak<dyn Borrower>>) {
         let borrowers = &mut self.state.lock().borrowers;
@@ -215,7 +215,7 @@ impl BlockingPool {
     }
 
     #[cold]
-    fn tell_borrowers(&self) {
+    fn notify_borrowers(&self) {
         let borrowers = self.state.lock().borrowers.clone();
         for borrower in borrowers.values().filter_map(Weak::upgrade) {
             borrower.is_kept_waiting();
@@ -268,15 +268,15 @@ impl BlockingPool {
 
     /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or after
     /// a long wait. It also ends when the thread has become a worker of a runtime that is over,
-    /// since it then no longer belongs to the pool. `comes`: the thread was started for jobs.
-    pub(super) fn serve(&self, turns: &impl Turns, mut comes: bool) {
+    /// since it then no longer belongs to the pool. `for_jobs`: the thread was started for jobs.
+    pub(super) fn serve(&self, turns: &impl Turns, mut for_jobs: bool) {
         let own = Arc::new(Idle {
             parker: Parker::new(),
-            place: SpinLock::new(None),
+            worker: SpinLock::new(None),
         });
         let mut state = self.state.lock();
         loop {
-            if std::mem::take(&mut comes) {
+            if std::mem::take(&mut for_jobs) {
                 state.is_coming = false;
             }
             if let Some(job) = state.jobs.pop_front() {
@@ -297,16 +297,16 @@ impl BlockingPool {
             (state, woken) = self.wait(state, &own);
             match woken {
                 IdleEnd::Late => break,
-                IdleEnd::Jobs => comes = true,
-                IdleEnd::Place(_)
-                    if state.over && mutant("a_place_is_lost_when_the_pool_is_over") =>
+                IdleEnd::Jobs => for_jobs = true,
+                IdleEnd::Worker(_)
+                    if state.over && mutant("a_worker_is_lost_when_the_pool_is_over") =>
                 {
                     break;
                 }
-                // (PLACE-2) Before any job, and also when the pool is closed.
-                IdleEnd::Place(index) => {
+                // (WORKER-2) Before any job, and also when the pool is closed.
+                IdleEnd::Worker(index) => {
                     drop(state);
-                    if !turns.hold_place(index) {
+                    if !turns.run_worker(index) {
                         return;
                     }
                     state = self.state.lock();
@@ -350,13 +350,13 @@ impl BlockingPool {
         while !was_woken {
             was_woken = own.parker.park(None);
         }
-        let woken = own.place.with(Option::take);
-        let woken = woken.map_or(IdleEnd::Jobs, IdleEnd::Place);
+        let woken = own.worker.with(Option::take);
+        let woken = woken.map_or(IdleEnd::Jobs, IdleEnd::Worker);
         (self.state.lock(), woken)
     }
 
     /// Counts a thread that was a worker as one that takes jobs from now on.
-    pub(super) fn come(&self) {
+    pub(super) fn join(&self) {
         self.state.lock().displaced -= 1;
     }
 
@@ -408,22 +408,6 @@ impl Jobs {
     /// Returns the number of threads that take jobs.
     fn own(&self) -> usize {
         self.threads - self.displaced
-    }
-
-    fn bring(&mut self, threads_max: usize) -> Bring {
-        if self.is_coming || self.jobs.is_empty() {
-            return Bring::Nothing;
-        }
-        if let Some(thread) = self.idle.pop() {
-            self.is_coming = true;
-            return Bring::Wake(thread);
-        }
-        if self.own() >= threads_max {
-            return Bring::Nothing;
-        }
-        self.is_coming = true;
-        self.threads += 1;
-        Bring::Start
     }
 }
 

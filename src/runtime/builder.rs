@@ -13,8 +13,9 @@ use super::engine::RuntimeEngine;
 use super::handle::Runtime;
 use super::inner::Inner;
 use super::observer::Observer;
-use super::options::{OnFault, OnWarning, RuntimeOptions, print_fault};
-use super::thread_set::{Around, Starting};
+use super::options::{RuntimeOptions, print_fault};
+use super::thread_set::{Around, ThreadStart};
+use super::warning::Warning;
 use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
 use crate::scheduler::policy::{Policy, Stealing};
@@ -56,14 +57,14 @@ pub struct Builder {
     around: Option<Around>,
     blocking: BlockingLimits,
     grace: Duration,
-    on_fault: OnFault,
+    on_fault: Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
     policy: Box<dyn Choice>,
     observer: Option<Arc<dyn Observer>>,
     tracer: Option<Arc<dyn Tracer>>,
     driver: Option<Arc<dyn Driver>>,
     detect_deadlocks: bool,
     long_turns: Option<Duration>,
-    on_warning: Option<OnWarning>,
+    on_warning: Option<Arc<dyn Fn(&Warning) + Send + Sync>>,
 }
 
 impl Builder {
@@ -212,8 +213,11 @@ impl Builder {
     ///
     /// The function is called on the thread that drops the unjoined panic or, for a source, on the
     /// thread that polled the source. A panic of the function itself is caught and dropped.
-    pub fn on_fault(mut self, tell: impl Fn(&UnhandledFault<'_>) + Send + Sync + 'static) -> Self {
-        self.on_fault = Arc::new(tell);
+    pub fn on_fault(
+        mut self,
+        report: impl Fn(&UnhandledFault<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_fault = Arc::new(report);
         self
     }
 
@@ -241,7 +245,7 @@ impl Builder {
     /// that receives messages meanwhile is in no cycle, and neither is a plain task.
     ///
     /// When a wait for quiescence ends, the dormant actors whose handle was dropped are reported as
-    /// [`Warning::LeftAlone`](crate::Warning::LeftAlone), each once. That needs the places of
+    /// [`Warning::LeftAlone`](crate::Warning::LeftAlone), each once. That needs the locations of
     /// spawns, so it is done in debug builds, and where [`long_turns`](Builder::long_turns) is set.
     ///
     /// # Timeouts
@@ -334,7 +338,7 @@ impl Builder {
             let own = inner.clone();
             let name = format!("{}-{index}", inner.options().thread_name);
             let thread = inner.start_thread(name, move || work(&own, index));
-            if let Err(source) = thread.and_then(Starting::wait) {
+            if let Err(source) = thread.and_then(ThreadStart::wait) {
                 let (workers, started) = (inner.options().workers, index);
                 inner.shutdown.expect_workers(started);
                 drop(runtime);

@@ -194,7 +194,7 @@ pub(super) fn watch_forks() {
 /// runtimes nested inside. A thread that only waits in `block_on` is not one. A thread that has
 /// left its place and drops its thread-locals is one.
 pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
-    let is_own = || runtime.threads.is_here() && !mutant("a_thread_is_inside_by_its_place");
+    let is_own = || runtime.threads.is_here() && !mutant("a_thread_is_inside_by_its_role");
     is_own()
         || outward(|contexts| {
             contexts
@@ -248,16 +248,16 @@ pub(crate) fn simulated<R>(f: impl FnOnce(&dyn RuntimeEngine, &Inner) -> R) -> O
 /// Applies the pending effects of this thread's turn. A turn calls this before it looks at, or
 /// changes, a state of greenroom that other tasks can see. Only a simulation has such effects.
 #[inline]
-pub(crate) fn settle() {
+pub(crate) fn apply_effects() {
     if instant::is_simulated() {
-        settle_own();
+        apply_own_effects();
     }
 }
 
 #[cold]
 #[inline(never)]
-fn settle_own() {
-    let _ = simulated(|engine, runtime| engine.settle(runtime, DueEffects::Own));
+fn apply_own_effects() {
+    let _ = simulated(|engine, runtime| engine.apply(runtime, DueEffects::Own));
 }
 
 /// Returns whether this thread's turn has pending effects. Only a simulation has such effects.

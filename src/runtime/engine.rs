@@ -2,7 +2,7 @@
 //!
 //! The runtime, pinned threads and actors know a simulation only through this trait. In a
 //! simulation the effects of a turn on other actors and tasks may be deferred, as if other threads
-//! had run in between. Code that observes how far a turn has come therefore *settles* the effects
+//! had run in between. Code that observes how far a turn has come therefore *applies* the effects
 //! first. The default methods are right for threads.
 
 use std::any::Any;
@@ -188,15 +188,15 @@ pub(crate) trait RuntimeEngine: Any + Send + Sync {
         false
     }
 
-    /// Applies the deferred effects in `done` before this thread observes them.
-    fn settle(&self, runtime: &Inner, done: DueEffects<'_>) {
-        let _ = (runtime, done);
+    /// Applies the deferred effects in `due` before this thread observes them.
+    fn apply(&self, runtime: &Inner, due: DueEffects<'_>) {
+        let _ = (runtime, due);
     }
 }
 
 /// A deferred effect of a turn.
 pub(crate) enum Deferred {
-    /// A message to this actor, which already has a place in the mailbox.
+    /// A message to this actor, which already has a permit in the mailbox.
     Message(TaskInfo, MessageInfo, Delivery),
     /// The close of an actor's mailbox.
     Stop(u64, Delivery),

@@ -107,8 +107,8 @@ impl TaskHooks for Inner {
     }
 
     fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>) {
-        if let Some(places) = &self.places {
-            places.enter(task, location);
+        if let Some(locations) = &self.locations {
+            locations.enter(task, location);
         }
     }
 
@@ -149,7 +149,7 @@ impl TaskHooks for Inner {
     fn looked_at(&self, task: TaskKey, has_ended: bool) {
         let task = TaskInfo::of_task(task.number());
         if has_ended {
-            self.engine().settle(self, DueEffects::ByTask(&task));
+            self.engine().apply(self, DueEffects::ByTask(&task));
         } else {
             self.engine().awaits_end(&task);
         }
@@ -164,8 +164,8 @@ impl Inner {
 
     /// Takes an entry that no worker of this runtime pushes.
     fn push(&self, entry: QueueEntry) {
-        // Each push is followed by a fence, which pairs with the one in `settle`: either the
-        // shutdown sees the push, or this thread sees `settle`.
+        // Each push is followed by a fence, which pairs with the one in `ShutdownState::complete`:
+        // either the shutdown sees the push, or this thread sees that it is completed.
         if !self.shutdown.has_begun() || self.is_simulated() {
             self.scheduler
                 .push_outside(self, scheduler::runnable(entry));
@@ -178,9 +178,9 @@ impl Inner {
             fence(Ordering::SeqCst);
             self.scheduler.interrupt();
         }
-        // Until the shutdown has settled, nothing is dropped here: the caller wakes a task, and may
+        // Until the shutdown is completed, nothing is dropped here: the caller wakes a task, and may
         // hold a lock that the drop of the task's future takes.
-        if self.shutdown.is_settled() && !mutant("late_push_stays") {
+        if self.shutdown.is_completed() && !mutant("late_push_stays") {
             self.drain();
         }
     }
@@ -213,7 +213,7 @@ impl TimerClock for Inner {
     fn armed(&self, earliest: bool, waker: &Waker) {
         let by_turn = context::with(|context| {
             let local = context?.local_of(self)?;
-            task::is_own_waker(waker).then(|| local.owe_keeper())
+            task::is_own_waker(waker).then(|| local.set_must_wake_keeper())
         });
         if let Some(next) = self.timers.next() {
             self.scheduler
@@ -237,7 +237,7 @@ impl SchedulerOwner for Inner {
         self.declared.is_declared()
             || (self.shutdown.has_begun()
                 && (self.is_over()
-                    || self.shutdown.has_to_tell(worker)
+                    || self.shutdown.must_report_queue(worker)
                     || self.scheduler.shutdown_queue.len() > 0))
     }
 
@@ -281,8 +281,8 @@ impl Employer for Inner {
         Inner::fire(self, now)
     }
 
-    fn tell_what_is_declared(&self) {
-        Inner::tell_what_is_declared(self);
+    fn report_quiescence(&self) {
+        Inner::report_quiescence(self);
     }
 
     fn is_observed(&self) -> bool {
@@ -309,9 +309,9 @@ impl Employer for Inner {
             return ShutdownStep::End;
         }
         let queue = &self.scheduler.shutdown_queue;
-        if self.shutdown.has_to_tell(local.index()) {
+        if self.shutdown.must_report_queue(local.index()) {
             queue.mark_before(local.drain().into_iter().map(Runnable::into_raw));
-            self.shutdown.tell(local.index());
+            self.shutdown.note_queue_report(local.index());
             self.shutdown.progress();
             self.scheduler.interrupt();
         }

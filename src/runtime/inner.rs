@@ -13,13 +13,13 @@ use super::declared::DeclaredEnds;
 use super::engine::{RuntimeEngine, Threads};
 use super::host::HostThreads;
 use super::live_cells::LiveCells;
+use super::locations::SpawnLocations;
 use super::long_turns::LongTurns;
 use super::observer::Busy;
 use super::options::RuntimeOptions;
-use super::places::Places;
 use super::shutdown_state::ShutdownState;
-use super::thread_set::Starting;
 use super::thread_set::ThreadSet;
+use super::thread_set::ThreadStart;
 use super::warning::WarningReceiver;
 use crate::directory::Directory;
 use crate::scheduler::{PolicyImpl, Scheduler};
@@ -42,7 +42,7 @@ pub struct Inner {
     pub(crate) live: LiveCells,
     pub(super) busy: Busy,
     /// `None` if no warning needs them.
-    pub(super) places: Option<Arc<Places>>,
+    pub(super) locations: Option<Arc<SpawnLocations>>,
     pub(super) long_turns: Option<Arc<LongTurns>>,
     pub(super) warnings: WarningReceiver,
     /// The marks of the runtime's cells.
@@ -82,19 +82,20 @@ impl Inner {
             process: options.process,
         };
         let limit = options.long_turns;
-        let knows_places = limit.is_some() || engine.is_some() && cfg!(debug_assertions);
+        let keeps_locations = limit.is_some() || engine.is_some() && cfg!(debug_assertions);
         let traced = u8::from(options.is_traced) * Label::TRACED;
         if options.detect_deadlocks {
             detect_waits();
         }
-        let places = knows_places.then(|| Arc::new(Places::new()));
-        let long_turns = limit.zip(places.as_ref());
+        let locations = keeps_locations.then(|| Arc::new(SpawnLocations::new()));
+        let long_turns = limit.zip(locations.as_ref());
         let threads = ThreadSet::new(options.stack_size);
         Inner {
-            long_turns: long_turns
-                .map(|(limit, places)| LongTurns::new(limit, workers, places, warnings.clone())),
-            marks: traced | (u8::from(knows_places) * Label::PLACED),
-            places,
+            long_turns: long_turns.map(|(limit, locations)| {
+                LongTurns::new(limit, workers, locations, warnings.clone())
+            }),
+            marks: traced | (u8::from(keeps_locations) * Label::PLACED),
+            locations,
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),
             options,
@@ -172,7 +173,7 @@ impl Inner {
         &self,
         name: String,
         body: impl FnOnce() + Send + 'static,
-    ) -> io::Result<Starting> {
+    ) -> io::Result<Arc<ThreadStart>> {
         self.threads.start(name, self.options.around.clone(), body)
     }
 
@@ -189,7 +190,7 @@ impl Inner {
         self.options.observer.is_some()
     }
 
-    /// Counts a thread that runs a task after it has given its worker's place away.
+    /// Counts a thread that runs a task after it has given its worker away.
     pub(super) fn inc_activity_apart(&self) {
         if let PolicyImpl::Stealing(_) = self.scheduler.policy {
             self.inc_activity();

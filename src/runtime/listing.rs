@@ -58,7 +58,10 @@ fn list_at(
 /// Lists a wait of the actor that this thread runs for another one, if the current runtime detects
 /// deadlocks.
 #[inline]
-pub(crate) fn list_wait(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Option<WaitListing> {
+pub(crate) fn list_wait(
+    for_what: WaitsFor,
+    to: impl FnOnce() -> TaskInfo,
+) -> Option<Box<WaitListing>> {
     match detects_waits() {
         true => list_wait_at(for_what, to),
         false => None,
@@ -67,7 +70,7 @@ pub(crate) fn list_wait(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Op
 
 #[cold]
 #[inline(never)]
-fn list_wait_at(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Option<WaitListing> {
+fn list_wait_at(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Option<Box<WaitListing>> {
     context::with(|context| {
         let runtime = context
             .filter(|it| it.runtime.options.detect_deadlocks)?
@@ -89,7 +92,7 @@ fn list_wait_at(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Option<Wai
 
 /// The listed waits of joins, by the number of the actor that is joined. An actor has one join, and a
 /// handle has no room for this.
-static JOINS: PerProcess<Mutex<HashMap<u64, WaitListing>>> = PerProcess::new();
+static JOINS: PerProcess<Mutex<HashMap<u64, Box<WaitListing>>>> = PerProcess::new();
 
 /// Lists the wait of the join of this actor, unless it is listed.
 #[inline]

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use super::places::{Places, Spawned};
+use super::locations::{SpawnLocations, Spawned};
 use super::warning::{LongTurn, Topic, Warning, WarningReceiver};
 use crate::contain::contain;
 use crate::instant::Instant;
@@ -29,17 +29,17 @@ const LOOK_MIN: Duration = Duration::from_millis(1);
 pub(super) struct LongTurns {
     limit: Duration,
     posts: WorkerPosts<TimedTurn>,
-    places: Arc<Places>,
+    locations: Arc<SpawnLocations>,
     receiver: WarningReceiver,
     /// The deadline of the next look.
     armed: Mutex<Option<Armed>>,
     /// The turns that the last warning of held workers has named, by their begin. An actor that has
-    /// ended in its turn has no place any more where it could be marked as named.
-    told: Mutex<Vec<(u64, Instant)>>,
+    /// ended in its turn has no entry any more that could be marked as named.
+    reported: Mutex<Vec<(u64, Instant)>>,
     look: KeptWaker,
 }
 
-/// A turn in progress, of a task whose place is known.
+/// A turn in progress, of a task whose location is known.
 #[derive(Clone)]
 pub(super) struct TimedTurn {
     task: TaskInfo,
@@ -51,7 +51,7 @@ impl TimedTurn {
     fn lasted(&self, now: Instant, on_worker: bool) -> LongTurn {
         LongTurn {
             task: self.task.clone(),
-            spawned_at: self.spawned.place,
+            spawned_at: self.spawned.location,
             took: now.duration_since(self.begun),
             on_worker,
         }
@@ -62,16 +62,16 @@ impl LongTurns {
     pub(super) fn new(
         limit: Duration,
         workers: usize,
-        places: &Arc<Places>,
+        locations: &Arc<SpawnLocations>,
         receiver: WarningReceiver,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this: &Weak<LongTurns>| LongTurns {
             limit,
             posts: WorkerPosts::new(workers),
-            places: places.clone(),
+            locations: locations.clone(),
             receiver,
             armed: Mutex::new(None),
-            told: Mutex::new(Vec::new()),
+            reported: Mutex::new(Vec::new()),
             look: KeptWaker::from(Waker::from(Arc::new(LookAgain(this.clone())))),
         })
     }
@@ -81,8 +81,8 @@ impl LongTurns {
     pub(super) fn begin(&self, worker: Option<usize>, task: &TaskInfo) -> Option<TimedTurn> {
         let turn = TimedTurn {
             task: task.clone(),
-            // A call of a hosted value has no place. Its thread is there for it.
-            spawned: self.places.of(task)?,
+            // A call of a hosted value has no location. Its thread is there for it.
+            spawned: self.locations.of(task)?,
             begun: Instant::now(),
         };
         if worker.is_some_and(|worker| self.posts.occupy(worker, turn.clone())) {
@@ -99,7 +99,7 @@ impl LongTurns {
         let lasted = turn.lasted(Instant::now(), worker.is_some());
         if lasted.took >= self.limit
             && self
-                .places
+                .locations
                 .is_news(&turn.task, turn.spawned, Topic::LongTurn)
         {
             self.receiver.warn(&Warning::LongTurn(lasted));
@@ -135,18 +135,18 @@ impl LongTurns {
         let now = Instant::now();
         let is_held = |turn: &TimedTurn| now.duration_since(turn.begun) >= self.limit;
         if turns.iter().all(is_held) {
-            let mut told = self.told.lock();
+            let mut reported = self.reported.lock();
             let news = turns.iter().filter(|turn| {
                 let (task, spawned) = (&turn.task, turn.spawned);
-                self.places.is_news(task, spawned, Topic::WorkersHeld)
-                    && !told.contains(&(task.id(), turn.begun))
+                self.locations.is_news(task, spawned, Topic::WorkersHeld)
+                    && !reported.contains(&(task.id(), turn.begun))
             });
             // All are marked as named.
             let is_news = news.count() > 0;
             if is_news {
-                *told = turns.iter().map(|it| (it.task.id(), it.begun)).collect();
+                *reported = turns.iter().map(|it| (it.task.id(), it.begun)).collect();
             }
-            drop(told);
+            drop(reported);
             if is_news {
                 let held = turns.iter().map(|turn| turn.lasted(now, true)).collect();
                 self.receiver.warn(&Warning::WorkersHeld(held));

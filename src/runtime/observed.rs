@@ -86,8 +86,8 @@ impl Inner {
             }
         });
         self.engine().completed(task);
-        if let Some(places) = &self.places {
-            places.leave(task);
+        if let Some(locations) = &self.locations {
+            locations.leave(task);
         }
         if let Some(observer) = &self.options.observer {
             if task.is_actor() {

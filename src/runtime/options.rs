@@ -13,9 +13,6 @@ use crate::stderr::print_line;
 use crate::sync::Process;
 use crate::tracer::Tracer;
 
-pub(super) type OnFault = Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>;
-pub(super) type OnWarning = Arc<dyn Fn(&Warning) + Send + Sync>;
-
 /// The options that a runtime was built with.
 pub(crate) struct RuntimeOptions {
     pub(crate) workers: usize,
@@ -29,8 +26,8 @@ pub(crate) struct RuntimeOptions {
     pub(super) around: Option<Around>,
     pub(crate) blocking: BlockingLimits,
     pub(crate) grace: Duration,
-    pub(crate) on_fault: OnFault,
-    pub(super) on_warning: Option<OnWarning>,
+    pub(crate) on_fault: Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
+    pub(super) on_warning: Option<Arc<dyn Fn(&Warning) + Send + Sync>>,
     /// How long a turn may be without a warning. A simulation has no limit.
     pub(super) long_turns: Option<Duration>,
     pub(super) observer: Option<Arc<dyn Observer>>,

@@ -44,7 +44,7 @@ impl Inner {
             }
             // The notified tasks may create work.
             self.inc_activity();
-            self.tell(&end);
+            self.report_end(&end);
             if !self.scheduler.activity.dec() {
                 return;
             }
@@ -62,31 +62,31 @@ impl Inner {
     }
 
     /// Notifies the waiters of the quiescence that this or another worker has noted.
-    pub(crate) fn tell_what_is_declared(&self) {
+    pub(crate) fn report_quiescence(&self) {
         if !self.declared.is_declared() {
             return;
         }
         let declared = self.declared.last.lock().take();
         // Release: as above. A later declaration is made when this worker sleeps again.
         self.declared.is_declared.store(false, Ordering::Release);
-        declared.iter().for_each(|end| self.tell(end));
+        declared.iter().for_each(|end| self.report_end(end));
     }
 
     /// Ends the asks that can never be answered, whose askers then continue. If there are none,
     /// warns of other waits that never end, and wakes the tasks that wait for quiescence.
-    fn tell(&self, end: &Quiescence) {
+    fn report_end(&self, end: &Quiescence) {
         if !end.deadlocked.is_empty() {
             deadlock::end(&end.deadlocked, &end.waits);
             return;
         }
-        self.waits.told(&end.cycles);
+        self.waits.mark_reported(&end.cycles);
         for cycle in &end.cycles {
             self.warnings.warn(&Warning::Deadlock(cycle.path.clone()));
         }
-        if end.askers > self.scheduler.activity.told() && self.options.detect_deadlocks {
+        if end.askers > self.scheduler.activity.notified() && self.options.detect_deadlocks {
             self.warn_of_lonely_actors();
         }
-        self.scheduler.activity.tell(end.askers);
+        self.scheduler.activity.notify(end.askers);
         self.declared.waiters.wake_all();
     }
 
@@ -124,7 +124,7 @@ impl Inner {
             false => Vec::new(),
         };
         let askers = activity.askers();
-        if deadlocked.is_empty() && cycles.is_empty() && askers <= activity.told() {
+        if deadlocked.is_empty() && cycles.is_empty() && askers <= activity.notified() {
             return None;
         }
         let end = Quiescence {
@@ -297,7 +297,7 @@ impl Future for Quiescent {
         let activity = &this.runtime.scheduler.activity;
         let first = this.number.is_none();
         let number = *this.number.get_or_insert_with(|| activity.ask());
-        let happened = || activity.told() >= number || this.runtime.is_over();
+        let happened = || activity.notified() >= number || this.runtime.is_over();
         let polled = declared.waiters.poll(&mut this.ticket, cx, happened);
         if first && polled.is_pending() && !mutant("a_watcher_does_not_look") {
             // The runtime may be quiescent already, if the thread that polls this is not counted.

@@ -110,7 +110,7 @@ impl Inner {
         if still > 0 && left_behind == 0 {
             self.cancel_until_gone();
         }
-        self.settle(still);
+        self.complete_shutdown(still);
         let pinned: usize = staying.iter().map(|host| host.live().cells()).sum();
         let left = self.live.cells() + pinned;
         self.trace_end();
@@ -124,12 +124,12 @@ impl Inner {
         self.shutdown.set_report(alive, left, left_behind);
     }
 
-    /// Settles the shutdown: from now on a thread that schedules a runnable drops it, and a thread
+    /// Completes the shutdown: from now on a thread that schedules a runnable drops it, and a thread
     /// that comes back late cancels everything. At the last check `still` actors and tasks were
     /// held by threads, and such a task may have been left pending since.
-    pub(crate) fn settle(&self, still: usize) {
-        self.shutdown.settle();
-        if still > 0 && !mutant("settled_without_a_last_look") {
+    pub(crate) fn complete_shutdown(&self, still: usize) {
+        self.shutdown.complete();
+        if still > 0 && !mutant("completed_without_a_last_look") {
             self.cancel_all();
         } else {
             self.drain();
@@ -155,7 +155,7 @@ impl Inner {
     /// Lets everything that was queued run, even beyond the deadline, as long as the queue shrinks.
     fn let_run_what_was_queued(&self, deadline: Option<Instant>) {
         // A worker that reports adds to what is known to be queued, which is progress as well.
-        let left = || (self.shutdown.not_told(), self.before());
+        let left = || (self.shutdown.workers_to_report(), self.before());
         let mut seen = (usize::MAX, usize::MAX);
         loop {
             let now = Cell::new(seen);
@@ -197,7 +197,7 @@ impl Inner {
     /// the pinned threads on which something may still live.
     fn end_threads(&self, deadline: Option<Instant>) -> (usize, Vec<Arc<dyn HostThread>>) {
         self.shutdown.finish();
-        if !mutant("sleepers_do_not_hear_of_the_end") {
+        if !mutant("sleepers_are_not_woken_at_the_end") {
             self.scheduler.interrupt();
         }
         self.declared.end();

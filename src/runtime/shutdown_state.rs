@@ -24,7 +24,7 @@ enum ShutdownPhase {
     Over,
     /// Everything that was found is dropped. A thread that schedules something from now on drops
     /// it.
-    Settled,
+    Completed,
 }
 
 pub(crate) struct ShutdownState {
@@ -34,7 +34,7 @@ pub(crate) struct ShutdownState {
     changed: Condvar,
     reported: Waiters,
     /// How often each worker has reported what was queued when the shutdown began.
-    told: Box<[AtomicU32]>,
+    queue_reports: Box<[AtomicU32]>,
     draining: AtomicBool,
     undelivered: AtomicUsize,
     cancelled: AtomicUsize,
@@ -62,7 +62,7 @@ pub(crate) struct Progress {
 impl ShutdownState {
     pub(crate) fn new(workers: usize) -> Self {
         ShutdownState {
-            told: (0..workers).map(|_| AtomicU32::new(0)).collect(),
+            queue_reports: (0..workers).map(|_| AtomicU32::new(0)).collect(),
             phase: AtomicUsize::new(ShutdownPhase::Open as usize),
             state: Mutex::new(Progress::default()),
             changed: Condvar::new(),
@@ -93,9 +93,9 @@ impl ShutdownState {
             .store(ShutdownPhase::Over as usize, Ordering::SeqCst);
     }
 
-    pub(crate) fn settle(&self) {
+    pub(crate) fn complete(&self) {
         self.phase
-            .store(ShutdownPhase::Settled as usize, Ordering::SeqCst);
+            .store(ShutdownPhase::Completed as usize, Ordering::SeqCst);
         // SeqCst pairs with the fence in `Sleep::notify`: the drain that follows sees every push
         // whose thread did not see this store.
         fence(Ordering::SeqCst);
@@ -111,46 +111,48 @@ impl ShutdownState {
         self.phase.load(Ordering::Acquire) >= ShutdownPhase::Over as usize
     }
 
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_completed(&self) -> bool {
         // Acquire pairs with the stores above.
-        self.phase.load(Ordering::Acquire) == ShutdownPhase::Settled as usize
+        self.phase.load(Ordering::Acquire) == ShutdownPhase::Completed as usize
     }
 
     // -- what was queued before -----------------------------------------------------------------
 
     /// Notes that this worker has reported what was queued.
-    pub(crate) fn tell(&self, worker: usize) {
-        // Release pairs with the Acquire in `told`.
-        self.told[worker].fetch_add(1, Ordering::Release);
+    pub(crate) fn note_queue_report(&self, worker: usize) {
+        // Release pairs with the Acquire in `reports_of`.
+        self.queue_reports[worker].fetch_add(1, Ordering::Release);
     }
 
     /// Returns whether this worker has to report what is queued. If there are several workers, each
     /// reports twice. A worker that reported early may steal from one that has not reported yet. It
     /// holds the stolen entries when all workers have reported once.
-    pub(crate) fn has_to_tell(&self, worker: usize) -> bool {
-        match self.told(worker) {
+    pub(crate) fn must_report_queue(&self, worker: usize) -> bool {
+        match self.reports_of(worker) {
             0 => true,
-            1 if self.tells() > 1 => (0..self.told.len()).all(|worker| self.told(worker) > 0),
+            1 if self.reports_due() > 1 => {
+                (0..self.queue_reports.len()).all(|worker| self.reports_of(worker) > 0)
+            }
             _ => false,
         }
     }
 
     /// Returns how often each worker reports.
-    fn tells(&self) -> u32 {
-        if self.told.len() > 1 { 2 } else { 1 }
+    fn reports_due(&self) -> u32 {
+        if self.queue_reports.len() > 1 { 2 } else { 1 }
     }
 
     /// Returns the number of workers that have yet to report.
-    pub(crate) fn not_told(&self) -> usize {
-        let workers = 0..self.told.len();
+    pub(crate) fn workers_to_report(&self) -> usize {
+        let workers = 0..self.queue_reports.len();
         workers
-            .filter(|&worker| self.told(worker) < self.tells())
+            .filter(|&worker| self.reports_of(worker) < self.reports_due())
             .count()
     }
 
-    fn told(&self, worker: usize) -> u32 {
-        // Acquire pairs with the Release in `tell`.
-        self.told[worker].load(Ordering::Acquire)
+    fn reports_of(&self, worker: usize) -> u32 {
+        // Acquire pairs with the Release in `note_queue_report`.
+        self.queue_reports[worker].load(Ordering::Acquire)
     }
 
     // -- waiting ------------------------------------------------------------------------------
@@ -177,14 +179,14 @@ impl ShutdownState {
 
     pub(crate) fn expect_workers(&self, workers: usize) {
         self.state.lock().workers = workers;
-        for never in self.told.iter().skip(workers) {
-            // Release: as in `tell`.
-            never.store(self.tells(), Ordering::Release);
+        for never in self.queue_reports.iter().skip(workers) {
+            // Release: as in `note_queue_report`.
+            never.store(self.reports_due(), Ordering::Release);
         }
     }
 
     /// Notes that a worker runs nothing any more.
-    pub(crate) fn leave_place(&self) {
+    pub(crate) fn worker_left(&self) {
         self.state.lock().out += 1;
         self.changed.notify_all();
     }

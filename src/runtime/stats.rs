@@ -169,12 +169,14 @@ impl Inner {
 
     /// Warns of the dormant actors without a handle that no such warning has named.
     pub(super) fn warn_of_lonely_actors(&self) {
-        let Some(places) = &self.places else { return };
+        let Some(locations) = &self.locations else {
+            return;
+        };
         let mut lonely = Vec::new();
         self.describe_actors(|status| lonely.extend(status.is_lonely().then_some(status)));
         lonely.retain(|actor| {
-            let spawned = places.of(&actor.task);
-            spawned.is_some_and(|spawned| places.is_news(&actor.task, spawned, Topic::LeftAlone))
+            let spawned = locations.of(&actor.task);
+            spawned.is_some_and(|spawned| locations.is_news(&actor.task, spawned, Topic::LeftAlone))
         });
         if !lonely.is_empty() {
             lonely.sort_by_key(|actor| actor.task.id());
@@ -182,14 +184,14 @@ impl Inner {
         }
     }
 
-    fn place_of(&self, task: &TaskInfo) -> Option<&'static Location<'static>> {
-        let spawned = self.places.as_ref()?.of(task)?;
-        Some(spawned.place)
+    fn location_of(&self, task: &TaskInfo) -> Option<&'static Location<'static>> {
+        let spawned = self.locations.as_ref()?.of(task)?;
+        Some(spawned.location)
     }
 
     /// Describes each live actor, after everything that was done before this call.
     fn describe_actors(&self, mut each: impl FnMut(ActorStatus)) {
-        self.engine().settle(self, DueEffects::All);
+        self.engine().apply(self, DueEffects::All);
         let mut describe = |task: TaskInfo, look: Look| {
             let busy = || self.busy.of(task.id()).unwrap_or_default();
             each(ActorStatus {
@@ -199,7 +201,7 @@ impl Inner {
                 has_handle: look.has_handle,
                 incarnation: look.incarnation,
                 addresses: look.addresses,
-                spawned_at: self.place_of(&task),
+                spawned_at: self.location_of(&task),
                 task,
             });
         };

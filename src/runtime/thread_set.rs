@@ -65,7 +65,7 @@ impl Drop for SetMember {
         state.leaving.retain(|&leaving| leaving != self.thread);
         state.gone.push(self.thread);
         drop(state);
-        if !mutant("a_thread_that_is_gone_tells_nobody") {
+        if !mutant("a_thread_that_is_gone_notifies_nobody") {
             self.set.changed.notify_all();
         }
     }
@@ -95,26 +95,26 @@ impl ThreadSet {
         name: String,
         around: Option<Around>,
         body: impl FnOnce() + Send + 'static,
-    ) -> io::Result<Starting> {
+    ) -> io::Result<Arc<ThreadStart>> {
         let set = self.clone();
-        let mut starting = Starting::DONE;
-        let around = around.map(|around| {
-            let (waits, started) = Starting::new();
-            starting = waits;
-            (around, started)
+        // Without a function around it, the thread has started once the system has started it.
+        let start = Arc::new(ThreadStart {
+            result: Mutex::new(around.is_none().then_some(Ok(()))),
+            changed: Condvar::new(),
         });
+        let own = start.clone();
         let body = move || {
             set.enter();
-            let Some((around, started)) = around else {
+            let Some(around) = around else {
                 return body();
             };
             let ran = around.run(|| {
-                started.tell(Ok(()));
+                own.report(Ok(()));
                 body();
             });
             if ran.is_err() {
                 set.leave();
-                started.tell(ran);
+                own.report(ran);
             }
         };
         let thread = self
@@ -124,7 +124,7 @@ impl ThreadSet {
         // Threads that are already gone need no join.
         drop(state.extract_gone());
         state.threads.push(thread);
-        Ok(starting)
+        Ok(start)
     }
 
     /// Adds the calling thread, which has just started, to this set.
@@ -191,11 +191,9 @@ impl ThreadLists {
     }
 }
 
-type Function = dyn Fn(&mut dyn FnMut()) + Send + Sync;
-
 /// The function of the user, which calls its argument once.
 #[derive(Clone)]
-pub(super) struct Around(Arc<Function>);
+pub(super) struct Around(Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>);
 
 impl Around {
     pub(super) fn new(function: impl Fn(&mut dyn FnMut()) + Send + Sync + 'static) -> Self {
@@ -226,49 +224,30 @@ impl Around {
     }
 }
 
-/// A thread that the system has started, and that may be before the call of `run`.
-#[must_use = "the thread may not start"]
-pub(crate) struct Starting(Option<Arc<Started>>);
+/// The start of a thread that the system has started, and that may be before the call of `run`.
+pub(crate) struct ThreadStart {
+    /// `None` until the thread has called `run`, or never will.
+    result: Mutex<Option<io::Result<()>>>,
+    changed: Condvar,
+}
 
-impl Starting {
-    /// Creates the start of a thread without a function around it.
-    pub(super) const DONE: Starting = Starting(None);
-
-    /// Creates the start of a thread, and what tells how it went.
-    pub(super) fn new() -> (Starting, Arc<Started>) {
-        let started = Arc::new(Started {
-            result: Mutex::new(None),
-            told: Condvar::new(),
-        });
-        (Starting(Some(started.clone())), started)
-    }
-
+impl ThreadStart {
     /// Waits until the thread has started.
     ///
     /// # Errors
     /// Says why the thread did not start.
-    pub(crate) fn wait(self) -> io::Result<()> {
-        let Some(started) = self.0 else {
-            return Ok(());
-        };
-        let mut result = started.result.lock();
+    pub(crate) fn wait(self: Arc<Self>) -> io::Result<()> {
+        let mut result = self.result.lock();
         loop {
             if let Some(result) = result.take() {
                 return result;
             }
-            result = started.told.wait(result, None);
+            result = self.changed.wait(result, None);
         }
     }
-}
 
-pub(super) struct Started {
-    result: Mutex<Option<io::Result<()>>>,
-    told: Condvar,
-}
-
-impl Started {
-    pub(super) fn tell(&self, result: io::Result<()>) {
+    fn report(&self, result: io::Result<()>) {
         *self.result.lock() = Some(result);
-        self.told.notify_all();
+        self.changed.notify_all();
     }
 }

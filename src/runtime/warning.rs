@@ -28,11 +28,11 @@ pub enum Warning {
     /// allows.
     ///
     /// This is reported when the turn has ended, once for each actor, and once for all plain tasks
-    /// of one place.
+    /// of one location.
     LongTurn(LongTurn),
     /// All workers are held by such turns, which are not over yet. So nothing else can run on them.
     ///
-    /// The turns are those of all workers. At least one of them is of an actor or place that no
+    /// The turns are those of all workers. At least one of them is of an actor or location that no
     /// such warning has named before.
     WorkersHeld(Vec<LongTurn>),
     /// Actors wait for each other: for room in a mailbox, for the end of an actor, or for both.
@@ -162,7 +162,7 @@ impl Display for WorkerPanic {
     }
 }
 
-/// Displays the task or actor and its place: ``actor `crawl` (src/main.rs:12)``.
+/// Displays the task or actor and its location: ``actor `crawl` (src/main.rs:12)``.
 impl Display for LongTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_task(f, &self.task, Some(self.spawned_at))
@@ -172,14 +172,14 @@ impl Display for LongTurn {
 fn write_task(
     f: &mut fmt::Formatter<'_>,
     task: &TaskInfo,
-    place: Option<&Location<'_>>,
+    location: Option<&Location<'_>>,
 ) -> fmt::Result {
-    match (task.name(), place) {
+    match (task.name(), location) {
         (Some(name), _) => write!(f, "actor `{}`", name.escape_debug())?,
         (None, Some(_)) if !task.is_actor() => f.write_str("task")?,
         _ => task.fmt(f)?,
     }
-    place.map_or(Ok(()), |at| write!(f, " ({}:{})", at.file(), at.line()))
+    location.map_or(Ok(()), |at| write!(f, " ({}:{})", at.file(), at.line()))
 }
 
 fn write_list<T>(

@@ -24,13 +24,13 @@ use crate::sync::MODEL;
 
 /// Runs the thread of a worker.
 pub(super) fn work(inner: &Arc<Inner>, index: usize) {
-    if hold_place(inner, index) == WorkerEnd::Displaced {
-        blocking::come(inner);
+    if run_worker(inner, index) == WorkerEnd::Displaced {
+        blocking::join_pool(inner);
     }
 }
 
-/// Runs worker `index` until the runtime is over, or until another thread takes its place.
-pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> WorkerEnd {
+/// Runs worker `index` until the runtime is over, or until another thread is the worker.
+pub(super) fn run_worker(inner: &Arc<Inner>, index: usize) -> WorkerEnd {
     let made = attempt(|| WorkerLocal::new(&inner.scheduler, &**inner, index));
     let mut local = match made {
         Ok(local) => local,
@@ -159,7 +159,7 @@ fn leave(
 ) -> WorkerEnd {
     inner.process().end_copy();
     if left == WorkerEnd::Displaced {
-        if inner.shutdown.is_settled() {
+        if inner.shutdown.is_completed() {
             // Cancels what was left pending on a thread that comes back late.
             inner.cancel_all();
         } else if inner.is_over() {
@@ -170,7 +170,7 @@ fn leave(
     }
     worker.drop_all();
     let lingered = inner.shutdown.linger(|runnable| worker.turn(runnable));
-    if lingered || inner.shutdown.is_settled() {
+    if lingered || inner.shutdown.is_completed() {
         // Cancels what was exempt until now, or left pending on a thread that comes back late.
         inner.cancel_all();
         worker.drop_all();
@@ -179,18 +179,18 @@ fn leave(
     // Drops what the drops above pushed on this thread.
     worker.drop_all();
     inner.threads.leave();
-    inner.shutdown.leave_place();
+    inner.shutdown.worker_left();
     left
 }
 
 /// Reports and leaves for a worker whose policy panicked at its start, so that no thread waits for
 /// it.
 fn go_without(inner: &Inner, index: usize) {
-    inner.shutdown.tell(index);
-    inner.shutdown.tell(index);
+    inner.shutdown.note_queue_report(index);
+    inner.shutdown.note_queue_report(index);
     inner.shutdown.progress();
     inner.threads.leave();
-    inner.shutdown.leave_place();
+    inner.shutdown.worker_left();
 }
 
 /// Runs the loop of a worker in a driver until the loop ends.
@@ -242,12 +242,10 @@ struct DrivenWorker<'d, 'w, 'c> {
     /// When the worker continues without being woken.
     until: Option<Instant>,
     /// The future that wakes it then.
-    alarm: Option<Alarm>,
+    alarm: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Why the thread is no longer the worker, once it is not.
     end: Option<WorkerEnd>,
 }
-
-type Alarm = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl DrivenWorker<'_, '_, '_> {
     /// Runs the worker until it waits, yields or ends.

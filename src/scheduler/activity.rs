@@ -28,7 +28,7 @@ pub(crate) struct ActivityCount {
     /// The number of waits for quiescence since the runtime was built.
     askers: AtomicU64,
     /// The number of the last wait that was completed.
-    told: AtomicU64,
+    notified: AtomicU64,
     /// The number of pending asks that must be completed if their wait is a deadlock.
     asks: AtomicUsize,
 }
@@ -41,7 +41,7 @@ impl ActivityCount {
         ActivityCount {
             word: AtomicU64::new(0),
             askers: AtomicU64::new(0),
-            told: AtomicU64::new(0),
+            notified: AtomicU64::new(0),
             asks: AtomicUsize::new(0),
         }
     }
@@ -78,7 +78,7 @@ impl ActivityCount {
     /// Returns whether a wait for quiescence or an ask is pending.
     pub(crate) fn is_asked(&self) -> bool {
         // Relaxed: ordered by the fences.
-        self.askers() > self.told() || self.asks.load(Ordering::Relaxed) > 0
+        self.askers() > self.notified() || self.asks.load(Ordering::Relaxed) > 0
     }
 
     /// Notes that an ask is pending. Its asker is counted, or does not matter to quiescence.
@@ -111,17 +111,17 @@ impl ActivityCount {
     }
 
     /// Returns the number of the last wait that was completed.
-    pub(crate) fn told(&self) -> u64 {
-        // Acquire pairs with the Release in `tell`.
-        self.told.load(Ordering::Acquire)
+    pub(crate) fn notified(&self) -> u64 {
+        // Acquire pairs with the Release in `notify`.
+        self.notified.load(Ordering::Acquire)
     }
 
     /// Completes the waits up to this number. Two threads may do so at once, for different moments.
-    pub(crate) fn tell(&self, askers: u64) {
-        let more = |told| (told < askers).then_some(askers);
-        // Release pairs with the Acquire in `told`; Relaxed on failure, which publishes nothing.
+    pub(crate) fn notify(&self, askers: u64) {
+        let more = |notified| (notified < askers).then_some(askers);
+        // Release pairs with the Acquire in `notified`; Relaxed on failure, which publishes nothing.
         let _ = self
-            .told
+            .notified
             .fetch_update(Ordering::Release, Ordering::Relaxed, more);
     }
 }

@@ -144,10 +144,10 @@ impl<'a> WorkerLocal<'a> {
     }
 
     /// Notes that this worker keeps the earliest deadline if it sleeps next.
-    pub(crate) fn owe_keeper(&self) {
+    pub(crate) fn set_must_wake_keeper(&self) {
         // With another policy each worker that sleeps keeps it.
         if let Side::Stealing(_, worker) = &self.side {
-            worker.owe_keeper();
+            worker.set_must_wake_keeper();
         }
     }
 
@@ -174,7 +174,7 @@ impl<'a> WorkerLocal<'a> {
         let Side::Stealing(stealing, worker) = &self.side else {
             return;
         };
-        if worker.owed_keeper() {
+        if worker.take_must_wake_keeper() {
             let duties = self.duties();
             let view = PolicyView::new(stealing, &duties);
             stealing.queues.sleep.hand_over(&view);

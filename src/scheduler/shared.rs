@@ -89,7 +89,7 @@ impl Scheduler {
     ///
     /// `next`: the earliest deadline of all. `earliest`: the armed one is the earliest. `by_turn`: it
     /// wakes the task whose turn has armed it on a worker, and that worker has noted it with
-    /// [`owe_keeper`](super::WorkerLocal::owe_keeper).
+    /// [`set_must_wake_keeper`](super::WorkerLocal::set_must_wake_keeper).
     pub(crate) fn notify_deadline(&self, next: Instant, earliest: bool, by_turn: bool) {
         match &self.policy {
             PolicyImpl::Stealing(_) if by_turn && !earliest => {}

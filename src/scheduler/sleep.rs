@@ -141,7 +141,7 @@ impl WorkerSleep {
         let waits = by_turn || mutant("each_deadline_waits_for_its_turn");
         match keeper {
             Some(_) if kept.is_some_and(|kept| kept <= next) => {}
-            Some(_) if mutant("keeper_hears_of_no_deadline") => {}
+            Some(_) if mutant("keeper_is_woken_for_no_deadline") => {}
             Some(keeper) => self.parkers[keeper].unpark(),
             None if waits || mutant("no_keeper_for_a_deadline") => {}
             None => self.appoint(false),

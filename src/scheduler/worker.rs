@@ -43,7 +43,7 @@ pub(crate) trait Employer: SchedulerOwner {
     fn fire(&self, now: Instant) -> usize;
 
     /// Reports the quiescence that this or another worker declared while it slept.
-    fn tell_what_is_declared(&self);
+    fn report_quiescence(&self);
 
     /// Returns whether an observer or the policy observes each turn.
     fn is_observed(&self) -> bool;
@@ -189,9 +189,9 @@ impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
     /// Attends to other duties: there is nothing to run, or something that precedes it.
     fn see_to_duties(&self) {
         if self.employer.fire(Instant::now()) > 0 {
-            self.local.owe_keeper();
+            self.local.set_must_wake_keeper();
         }
-        self.employer.tell_what_is_declared();
+        self.employer.report_quiescence();
     }
 
     // Inlining is forced: this is the body of the loop.

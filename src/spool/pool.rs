@@ -57,7 +57,7 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
     /// Locks the state. Earlier effects of a simulated turn come first.
     #[inline]
     fn dispatch(&self) -> MutexGuard<'_, Dispatch<Q, R>> {
-        context::settle();
+        context::apply_effects();
         self.dispatch.lock()
     }
 

@@ -123,7 +123,7 @@ impl Tree {
 
     /// Locks what is shared. Earlier effects of a simulated turn come first.
     fn shared(&self) -> MutexGuard<'_, TreeState> {
-        context::settle();
+        context::apply_effects();
         self.shared.lock()
     }
 

@@ -74,7 +74,7 @@ impl Bond {
 
     /// Gives an order. It replaces the one before.
     pub(crate) fn give(&self, order: Order) {
-        context::settle();
+        context::apply_effects();
         // Release pairs with the Acquire in `order`. The lock orders this with `register`: either
         // the actor sees the order, or its waker is here.
         self.order.store(order as u32, Ordering::Release);

@@ -57,7 +57,7 @@ impl Switch {
     }
 
     fn set(&self, standing: Standing) {
-        context::settle();
+        context::apply_effects();
         // Release pairs with the Acquire in `look`.
         self.standing.store(standing as u32, Ordering::Release);
         // At a fork, a thread of the parent may have held the lock.

@@ -95,7 +95,7 @@ impl<M: Send + 'static> Context<M> {
         C: Send + 'static,
         T: Send + 'static,
     {
-        context::settle();
+        context::apply_effects();
         let parent = self.parts().0.info();
         let Some(kinship) = Kinship::new(parent.id(), child.id()) else {
             return Err(AdoptError { child, parent });

@@ -40,7 +40,7 @@ struct Counts<'a> {
 }
 
 impl Turns for Counts<'_> {
-    fn hold_place(&self, _index: usize) -> bool {
+    fn run_worker(&self, _index: usize) -> bool {
         true
     }
 

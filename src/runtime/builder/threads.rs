@@ -17,7 +17,7 @@ impl Builder {
     /// environment variable `RUST_MIN_STACK` says otherwise.
     ///
     /// These are the workers, pinned threads, threads of [`Detached`](crate::Detached) actors,
-    /// threads of [`unblock`](crate::unblock()), those that take the place of a worker in
+    /// threads of [`unblock`](crate::unblock()), those that replace a worker in
     /// [`block_on`](crate::Runtime::block_on), and the thread of a shutdown. The stack of a thread
     /// with a [`Stage`](crate::Stage) belongs to the program. A
     /// [simulated](crate::policy::Simulated) runtime starts no threads, so the size has no effect.

@@ -32,7 +32,7 @@ impl Builder {
     ///
     /// # Cost
     ///
-    /// Each turn reads the clock twice, and the runtime keeps the place of each spawn. While its
+    /// Each turn reads the clock twice, and the runtime keeps the location of each spawn. While its
     /// workers are busy, the timer thread of the process looks at them once in this time. With
     /// `None` nothing is added.
     ///
@@ -80,8 +80,8 @@ impl Builder {
     ///
     /// The function is called on the thread that notices the mistake, which may be a worker, so it
     /// must not wait for other tasks. A panic of it is caught and dropped.
-    pub fn on_warning(mut self, tell: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
-        self.on_warning = Some(Arc::new(tell));
+    pub fn on_warning(mut self, report: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        self.on_warning = Some(Arc::new(report));
         self
     }
 }

@@ -23,12 +23,10 @@ use crate::waker::KeptWaker;
 
 /// The waiting asks of a runtime.
 pub(crate) struct AskList {
-    list: Arc<List>,
+    list: Arc<Mutex<Slab<ListedAsk>>>,
     /// The count of waiting asks.
     activity: Arc<ActivityCount>,
 }
-
-type List = Mutex<Slab<ListedAsk>>;
 
 /// An ask on the list.
 #[derive(Clone)]
@@ -41,7 +39,7 @@ pub(crate) struct ListedAsk {
 struct AskWait {
     state: SpinLock<Waited>,
     /// The list that has this ask. It is weak because the list holds this state in turn.
-    list: Weak<List>,
+    list: Weak<Mutex<Slab<ListedAsk>>>,
     key: usize,
     /// `None` if the ask is on no list.
     activity: Option<Arc<ActivityCount>>,
@@ -112,10 +110,10 @@ impl AskList {
 /// another ask waits for.
 pub(crate) fn deadlocked(waiting: Vec<ListedAsk>, others: &[ListedWait]) -> Option<Vec<ListedAsk>> {
     let edges = all_edges(&waiting, others);
-    let come = walk::come_to_cycles(&edges);
+    let leads = walk::lead_to_cycles(&edges);
     let mut deadlocked = Vec::new();
-    for (ask, comes) in waiting.into_iter().zip(come) {
-        if comes {
+    for (ask, leads) in waiting.into_iter().zip(leads) {
+        if leads {
             deadlocked.push(ask);
         } else if ask.wait.is_timed {
             return None;
@@ -192,10 +190,10 @@ impl AskWait {
         }
     }
 
-    /// Settles the ask with another outcome unless it has one. Returns the asker's waker if it
+    /// Completes the ask with another outcome unless it has one. Returns the asker's waker if it
     /// does.
-    fn settle(&self) -> Option<Option<KeptWaker>> {
-        let settled = self.state.with(|state| match state {
+    fn complete(&self) -> Option<Option<KeptWaker>> {
+        let completed = self.state.with(|state| match state {
             Waited::Waiting(waker) => {
                 let waker = waker.take();
                 *state = Waited::Over;
@@ -204,11 +202,11 @@ impl AskWait {
             Waited::Ended(_) if mutant("ended_ask_is_answered") => Some(None),
             Waited::Ended(_) | Waited::Over => None,
         });
-        settled.inspect(|_| self.is_over())
+        completed.inspect(|_| self.is_over())
     }
 }
 
-/// The ask's handle of its place in the list; dropping it removes the ask.
+/// The ask's handle of its entry in the list; dropping it removes the ask.
 pub(crate) struct Listing(Arc<AskWait>);
 
 impl Listing {
@@ -260,9 +258,9 @@ impl Listing {
         })
     }
 
-    /// Settles the ask as [`AskWait::settle`] does.
-    pub(crate) fn settle(&self) -> Option<Option<KeptWaker>> {
-        self.0.settle()
+    /// Completes the ask as [`AskWait::complete`] does.
+    pub(crate) fn complete(&self) -> Option<Option<KeptWaker>> {
+        self.0.complete()
     }
 }
 
@@ -271,7 +269,7 @@ impl Drop for Listing {
         if !self.0.process.is_current() {
             return;
         }
-        let waker = self.0.settle();
+        let waker = self.0.complete();
         if let Some(list) = self.0.list.upgrade() {
             let listed = list.lock().try_remove(self.0.key);
             drop(listed);

@@ -52,7 +52,7 @@ pub(crate) struct ListedWait {
     /// The waker of the actor that waits.
     waiter: KeptWaker,
     /// A cycle with this wait was reported.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// A cycle of waits, to be reported.
@@ -77,7 +77,7 @@ impl ActorWaits {
     }
 
     /// Adds a wait of the actor that this waker wakes.
-    pub(crate) fn list(&self, edge: Edge, waiter: KeptWaker) -> WaitListing {
+    pub(crate) fn list(&self, edge: Edge, waiter: KeptWaker) -> Box<WaitListing> {
         self.activity.ask_waits();
         let mut list = self.list.lock();
         list.last += 1;
@@ -86,16 +86,16 @@ impl ActorWaits {
             number,
             edge,
             waiter,
-            is_told: false,
+            is_reported: false,
         };
         list.waits.insert(number, wait);
         drop(list);
-        WaitListing(Arc::new(PlaceInTable {
+        Box::new(WaitListing {
             list: Arc::downgrade(&self.list),
             number,
             activity: self.activity.clone(),
             process: Process::current(),
-        }))
+        })
     }
 
     /// Returns the edges of the waits for ends among those that are [stuck](ActorWaits::stuck).
@@ -116,11 +116,11 @@ impl ActorWaits {
     }
 
     /// Notes that these cycles are reported.
-    pub(crate) fn told(&self, cycles: &[WaitCycle]) {
+    pub(crate) fn mark_reported(&self, cycles: &[WaitCycle]) {
         let mut list = self.list.lock();
         for number in cycles.iter().flat_map(|cycle| &cycle.waits) {
             if let Some(wait) = list.waits.get_mut(number) {
-                wait.is_told = true;
+                wait.is_reported = true;
             }
         }
     }
@@ -128,12 +128,12 @@ impl ActorWaits {
 
 /// Returns the cycles of these waits that were not reported yet.
 pub(crate) fn cycles(waits: &[ListedWait]) -> Vec<WaitCycle> {
-    if waits.iter().all(|wait| wait.is_told) {
+    if waits.iter().all(|wait| wait.is_reported) {
         return Vec::new();
     }
     let edges: Vec<&Edge> = waits.iter().map(ListedWait::edge).collect();
     let cycles = walk::cycles(&edges).into_iter();
-    let news = cycles.filter(|(_, own)| own.iter().any(|&at| !waits[at].is_told));
+    let news = cycles.filter(|(_, own)| own.iter().any(|&at| !waits[at].is_reported));
     news.map(|(path, own)| WaitCycle {
         path,
         waits: own.iter().map(|&at| waits[at].number).collect(),
@@ -141,18 +141,15 @@ pub(crate) fn cycles(waits: &[ListedWait]) -> Vec<WaitCycle> {
     .collect()
 }
 
-/// The place of a wait in the list; dropping it removes the wait. One pointer, since futures have
-/// it.
-pub(crate) struct WaitListing(#[expect(dead_code, reason = "its drop matters")] Arc<PlaceInTable>);
-
-struct PlaceInTable {
+/// The entry of a wait in the list; dropping it removes the wait. It is boxed, since futures have it.
+pub(crate) struct WaitListing {
     list: Weak<Mutex<WaitTable>>,
     number: u64,
     activity: Arc<ActivityCount>,
     process: Process,
 }
 
-impl Drop for PlaceInTable {
+impl Drop for WaitListing {
     fn drop(&mut self) {
         if !self.process.is_current() {
             return;

@@ -22,7 +22,7 @@ pub(crate) fn name_all(asks: &[&Edge]) -> Vec<Deadlock> {
 }
 
 /// Returns whether each ask leads to a cycle, in the order of the asks.
-pub(crate) fn come_to_cycles(asks: &[&Edge]) -> Vec<bool> {
+pub(crate) fn lead_to_cycles(asks: &[&Edge]) -> Vec<bool> {
     let graph = Graph::new(asks);
     let asked = asks.iter().map(|ask| graph.index[&ask.to.id()]);
     asked

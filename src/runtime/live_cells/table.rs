@@ -1,8 +1,8 @@
-//! A table of live cells: one word for each, at a place that does not change.
+//! A table of live cells: one word for each, at an index that does not change.
 //!
-//! The table grows by chunks and never moves a place. Freed places are reused, the last one first.
+//! The table grows by chunks and never moves a slot. Freed slots are reused, the last one first.
 //! When the table becomes empty, all chunks but one are freed; no chunk is freed before that. An
-//! iteration visits all places that have been in use since then. The table dereferences no pointer.
+//! iteration visits all slots that have been in use since then. The table dereferences no pointer.
 
 use std::ptr::{NonNull, without_provenance_mut};
 
@@ -11,28 +11,26 @@ use crate::task::Header;
 /// Cells of a chunk, which takes one KiB.
 const CHUNK: usize = 128;
 
-/// A box, so that growing moves the pointers to chunks and not the places.
-pub(super) type Chunk = Box<[CellPlace; CHUNK]>;
-
 #[derive(Default)]
 pub(super) struct CellTable {
-    chunks: Vec<Chunk>,
-    /// The number of places that have been in use since the table was last empty.
+    /// Boxes, so that growing moves the pointers to chunks and not the slots.
+    chunks: Vec<Box<[CellSlot; CHUNK]>>,
+    /// The number of slots that have been in use since the table was last empty.
     used: usize,
-    /// The place that was freed last; each free place names the one freed before it.
+    /// The index of the slot that was freed last; each free slot names the one freed before it.
     free: Option<usize>,
     len: usize,
 }
 
-/// A cell. A free place has the lowest bit set, and above it the previous free place plus one, or
-/// 0.
+/// A cell. A free slot has the lowest bit set, and above it the index of the previous free slot plus
+/// one, or 0.
 #[derive(Clone, Copy)]
-pub(super) struct CellPlace(*mut Header);
+pub(super) struct CellSlot(*mut Header);
 
-impl CellPlace {
+impl CellSlot {
     fn free(before: Option<usize>) -> Self {
-        let number = before.map_or(0, |place| place + 1);
-        CellPlace(without_provenance_mut(number << 1 | 1))
+        let number = before.map_or(0, |index| index + 1);
+        CellSlot(without_provenance_mut(number << 1 | 1))
     }
 
     fn cell(self) -> Option<NonNull<Header>> {
@@ -49,32 +47,32 @@ impl CellTable {
         self.len
     }
 
-    /// Inserts the cell. Returns its place, which stays the same until the cell is removed.
+    /// Inserts the cell. Returns its index, which stays the same until the cell is removed.
     pub(super) fn insert(&mut self, cell: NonNull<Header>) -> usize {
-        let place = match self.free {
-            Some(place) => {
-                self.free = self.at(place).before();
-                place
+        let index = match self.free {
+            Some(index) => {
+                self.free = self.at(index).before();
+                index
             }
             None => {
                 if self.used == self.chunks.len() * CHUNK {
-                    self.chunks.push(Box::new([CellPlace::free(None); CHUNK]));
+                    self.chunks.push(Box::new([CellSlot::free(None); CHUNK]));
                 }
                 self.used += 1;
                 self.used - 1
             }
         };
-        *self.at(place) = CellPlace(cell.as_ptr());
+        *self.at(index) = CellSlot(cell.as_ptr());
         self.len += 1;
-        place
+        index
     }
 
-    /// Removes the cell at `place`. Returns chunks that are no longer needed, to be dropped without
+    /// Removes the cell at `index`. Returns chunks that are no longer needed, to be dropped without
     /// the lock.
     #[must_use = "they are dropped without the lock"]
-    pub(super) fn remove(&mut self, place: usize) -> Vec<Chunk> {
-        *self.at(place) = CellPlace::free(self.free);
-        self.free = Some(place);
+    pub(super) fn remove(&mut self, index: usize) -> Vec<Box<[CellSlot; CHUNK]>> {
+        *self.at(index) = CellSlot::free(self.free);
+        self.free = Some(index);
         self.len -= 1;
         if self.len > 0 {
             return Vec::new();
@@ -83,13 +81,13 @@ impl CellTable {
         self.chunks.split_off(1)
     }
 
-    /// Returns all cells, newest first as long as no place has been reused.
+    /// Returns all cells, newest first as long as no slot has been reused.
     pub(super) fn iter(&self) -> impl Iterator<Item = NonNull<Header>> {
-        let places = (0..self.used).rev();
-        places.filter_map(|place| self.chunks[place / CHUNK][place % CHUNK].cell())
+        let indices = (0..self.used).rev();
+        indices.filter_map(|index| self.chunks[index / CHUNK][index % CHUNK].cell())
     }
 
-    fn at(&mut self, place: usize) -> &mut CellPlace {
-        &mut self.chunks[place / CHUNK][place % CHUNK]
+    fn at(&mut self, index: usize) -> &mut CellSlot {
+        &mut self.chunks[index / CHUNK][index % CHUNK]
     }
 }

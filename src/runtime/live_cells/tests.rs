@@ -22,8 +22,8 @@ fn a_table_holds_the_cells_that_were_inserted_and_not_removed() {
         if model.is_empty() || random.usize(..4) > if grows { 0 } else { 2 } {
             model.push((table.insert(cell(number)), cell(number)));
         } else {
-            let (place, _) = model.swap_remove(random.usize(..model.len()));
-            drop(table.remove(place));
+            let (index, _) = model.swap_remove(random.usize(..model.len()));
+            drop(table.remove(index));
         }
         assert_eq!(table.len(), model.len());
         if number % 100 == 0 {
@@ -41,10 +41,10 @@ fn a_table_holds_the_cells_that_were_inserted_and_not_removed() {
 #[test]
 fn a_table_iterates_newest_first() {
     let mut table = CellTable::default();
-    let places: Vec<usize> = (0..300).map(|number| table.insert(cell(number))).collect();
+    let indices: Vec<usize> = (0..300).map(|number| table.insert(cell(number))).collect();
     assert!(table.iter().eq((0..300).rev().map(cell)));
-    for place in places {
-        drop(table.remove(place));
+    for index in indices {
+        drop(table.remove(index));
     }
     table.insert(cell(1));
     table.insert(cell(2));

@@ -58,7 +58,7 @@ fn model_05_two_workers_run_an_actor_one_after_the_other() {
         actor.tell(()).expect("it is open");
         actor.tell(()).expect("it is open");
         join(workers);
-        inner.shutdown.settle();
+        inner.shutdown.complete();
         inner.cancel_all();
         inner.drain();
         drop(actor);

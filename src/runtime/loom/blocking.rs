@@ -14,7 +14,7 @@ use crate::task::Runnable;
 struct Runs;
 
 impl Turns for Runs {
-    fn hold_place(&self, _index: usize) -> bool {
+    fn run_worker(&self, _index: usize) -> bool {
         true
     }
 

@@ -34,7 +34,7 @@ fn model_16_entries_pushed_during_a_drain_are_dropped_once() {
             spawn(move || push(&inner, || unreachable!("the entry is dropped, not run")))
         });
         inner.shutdown.finish();
-        inner.shutdown.settle();
+        inner.shutdown.complete();
         inner.drain();
         let fates = pushers.map(|pusher| pusher.join().unwrap());
         assert_settled(&inner, &fates);
@@ -83,7 +83,7 @@ fn model_17_a_shutdown_of_two_workers_settles_an_earlier_push() {
         explore();
         let fate = push(&inner, || ());
         end(&inner);
-        inner.shutdown.settle();
+        inner.shutdown.complete();
         inner.drain();
         join(workers);
         assert_settled(&inner, &[fate]);

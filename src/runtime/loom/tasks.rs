@@ -16,7 +16,7 @@ use crate::task::{self, Task};
 fn end_without_waiting(inner: &Inner) {
     end(inner);
     let still = inner.cancel_all();
-    inner.settle(still);
+    inner.complete_shutdown(still);
 }
 
 /// Checks that a task that waits forever is dropped. Its worker may return from the first poll

@@ -129,9 +129,9 @@ impl Stealing {
 
     /// Ends the search before this worker runs an entry.
     #[cold]
-    fn settle(&self, worker: &StealingWorker, duties: &Duties<'_>) {
+    fn finish_search(&self, worker: &StealingWorker, duties: &Duties<'_>) {
         let view = PolicyView::new(self, duties);
-        if worker.owes_keeper.take() && !mutant("no_keeper_for_a_deadline_of_a_worker") {
+        if worker.must_wake_keeper.take() && !mutant("no_keeper_for_a_deadline_of_a_worker") {
             self.queues.sleep.hand_over(&view);
         }
         if worker.searching.get() && mutant("counted_only_after_the_take") {
@@ -139,7 +139,7 @@ impl Stealing {
         }
         self.look_no_more(worker, &view);
         worker.attempts.set(0);
-        worker.unsettled.set(false);
+        worker.is_unfinished.set(false);
     }
 
     /// Stops searching and watching, since this worker is about to do something else.
@@ -209,7 +209,7 @@ impl Stealing {
         match woken {
             Woken::ByWork => worker.search(),
             // It was the keeper, and may find an entry before it fires the deadline.
-            Woken::ByItself { watching: false } => worker.owe_keeper(),
+            Woken::ByItself { watching: false } => worker.set_must_wake_keeper(),
             Woken::ByItself { watching: true } => {
                 let (stuck, moved) = worker.local.watch(|worker| duties.turns(worker));
                 if stuck.is_some() {
@@ -218,7 +218,7 @@ impl Stealing {
                     return stuck;
                 }
                 worker.moved.set(Some(moved));
-                worker.unsettled.set(true);
+                worker.is_unfinished.set(true);
             }
         }
         None
@@ -252,7 +252,7 @@ impl Stealing {
     /// attempt may steal, or as the error an entry that was found meanwhile.
     fn pass_time(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Result<bool, QueueEntry> {
         let phase = self.polling.map(|polling| {
-            worker.unsettled.set(true);
+            worker.is_unfinished.set(true);
             worker.attempts.set(worker.attempts.get().saturating_add(1));
             (polling.phase(worker.attempts.get()), polling)
         });
@@ -329,29 +329,29 @@ pub struct StealingWorker {
     /// sleep next, another worker must watch.
     moved: Cell<Option<bool>>,
     /// Before this worker runs anything else, a sleeper must take over the next deadline.
-    owes_keeper: Cell<bool>,
+    must_wake_keeper: Cell<bool>,
     /// The number of attempts since it ran out of work.
     attempts: Cell<u32>,
-    /// One of these fields is set, and must be settled before an entry is run.
-    unsettled: Cell<bool>,
+    /// One of these fields is set, and must be cleared before an entry is run.
+    is_unfinished: Cell<bool>,
 }
 
 impl StealingWorker {
     /// Notes that this worker is the thief.
     fn search(&self) {
         self.searching.set(true);
-        self.unsettled.set(true);
+        self.is_unfinished.set(true);
     }
 
     /// Notes that a sleeper must take over the next deadline before this worker runs anything else.
-    pub(crate) fn owe_keeper(&self) {
-        self.owes_keeper.set(true);
-        self.unsettled.set(true);
+    pub(crate) fn set_must_wake_keeper(&self) {
+        self.must_wake_keeper.set(true);
+        self.is_unfinished.set(true);
     }
 
     /// Returns whether that was noted, and clears it.
-    pub(crate) fn owed_keeper(&self) -> bool {
-        self.owes_keeper.take()
+    pub(crate) fn take_must_wake_keeper(&self) -> bool {
+        self.must_wake_keeper.take()
     }
 }
 
@@ -379,9 +379,9 @@ impl Policy for Stealing {
             is_asleep: Cell::new(false),
             searching: Cell::new(false),
             moved: Cell::new(None),
-            owes_keeper: Cell::new(false),
+            must_wake_keeper: Cell::new(false),
             attempts: Cell::new(0),
-            unsettled: Cell::new(false),
+            is_unfinished: Cell::new(false),
         }
     }
 
@@ -425,8 +425,8 @@ impl Stealing {
             return None;
         }
         let entry = found.or_else(|| self.dequeue_elsewhere(worker, duties))?;
-        if worker.unsettled.get() {
-            self.settle(worker, duties);
+        if worker.is_unfinished.get() {
+            self.finish_search(worker, duties);
         }
         Some(runnable(entry))
     }
@@ -442,7 +442,7 @@ impl Stealing {
                 Err(_) => unreachable!("its wait is over"),
             }
         }
-        self.settle(worker, duties);
+        self.finish_search(worker, duties);
     }
 
     /// Does what `dequeue` does, for a worker that owns its ring. Inlining is forced, as for
@@ -455,8 +455,8 @@ impl Stealing {
     ) -> Option<Runnable> {
         let next = worker.local.next(duties);
         let entry = next.or_else(|| self.dequeue_elsewhere(worker, duties))?;
-        if worker.unsettled.get() {
-            self.settle(worker, duties);
+        if worker.is_unfinished.get() {
+            self.finish_search(worker, duties);
         }
         Some(runnable(entry))
     }

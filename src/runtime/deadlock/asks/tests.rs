@@ -188,7 +188,7 @@ fn an_unlisted_ask_is_neither_ended_nor_part_of_a_path() {
     let two = listed(&asks, (1, 0));
     drop(two);
     let three = listed(&asks, (2, 0));
-    let _ = three.settle();
+    let _ = three.complete();
     assert!(!three.is_waiting());
     assert_eq!(end(&asks.waiting(), &[]), 1);
     assert!(three.leave(&mut None).is_none());

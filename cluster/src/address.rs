@@ -27,7 +27,7 @@ use crate::remote::Remote;
 /// - The actor handles a prefix of the messages that this address has accepted, in order, and each
 ///   at most once. Its clones and all other addresses here that are equal count as the same.
 /// - `Ok` of [`tell`](Self::tell) and [`send`](Self::send): the message was accepted here. Whether
-///   it was handled, only an answer tells.
+///   it was handled, only an answer shows.
 /// - When the node is lost, the address is [lost](crate::Distance::Lost) for ever, also if the node
 ///   comes back. A new lookup begins anew. Nothing that was sent before is handled after the first
 ///   message of the new address.

@@ -25,7 +25,7 @@ use crate::remote::Remote;
 /// a [time-out](RemoteAsk::timeout).
 ///
 /// # Errors
-/// [`RemoteAskError`] tells which of them left the question unhandled.
+/// [`RemoteAskError`] says which of them left the question unhandled.
 ///
 /// # Panics
 /// As the `Serialize` of the message.

@@ -117,7 +117,7 @@ impl<M> std::error::Error for NotSent<M> {}
 /// | `Undecodable` | no, or the answer could not be decoded | no: look the actor up again |
 /// | `Lost`, `TimedOut` | perhaps, or later | if the question may be handled twice |
 /// | `NoReply` | perhaps | if the question may be handled twice |
-/// | `Refused` | yes, or the refusal tells of a third node | as the [`Refusal`] says |
+/// | `Refused` | yes, or the refusal is about a third node | as the [`Refusal`] says |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteAskError {
@@ -152,7 +152,7 @@ pub enum RemoteAskError {
     Lost,
     /// The [time-out](crate::RemoteAsk::timeout) elapsed first.
     TimedOut,
-    /// The reply was dropped without an answer, as this text tells.
+    /// The reply was dropped without an answer, as this text says.
     NoReply(String),
     /// The actor refused the request, with [`Reply::refuse`](greenroom::Reply::refuse).
     Refused(Refusal),

@@ -92,7 +92,7 @@ impl Tally {
     }
 }
 
-/// What the head of an answer tells.
+/// What the head of an answer says.
 struct Head {
     status: u16,
     /// The bytes of the head and of the body.

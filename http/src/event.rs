@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::error::ListenError;
 
-/// What happens to a server and to its connections, told to the address of
+/// What happens to a server and to its connections, sent to the address of
 /// [`events`](crate::ServerBuilder::events).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

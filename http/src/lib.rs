@@ -7,7 +7,7 @@
 //! - The last segment of the path names the type, whatever is before it.
 //! - The fields are in the query, in a form (`application/x-www-form-urlencoded`) or in JSON
 //!   (`application/json`), which may be within `{"value": ..}`. Those that are left out have the
-//!   defaults that serde knows. A key that the type does not have is an error, if the type tells its
+//!   defaults that serde knows. A key that the type does not have is an error, if the type lists its
 //!   keys: one with `#[serde(flatten)]` does not.
 //! - In a query or a form, numbers, bools, lists and maps are JSON. Strings, enums, dates and what
 //!   else serde reads from a string have no quotes. A type that takes any value, such as a flattened

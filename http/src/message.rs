@@ -6,7 +6,7 @@ use hyper::header::{
 };
 use hyper::{Method, StatusCode, Uri};
 
-/// A request for no type that the server knows: the `HttpRequest` of layer_cake.
+/// A request for no type that the server knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpRequest {
@@ -20,7 +20,7 @@ pub struct HttpRequest {
     pub body: Bytes,
 }
 
-/// A response with full control: the `HttpResponse` of layer_cake.
+/// A response with full control.
 ///
 /// ```
 /// use greenroom_http::HttpResponse;

@@ -31,7 +31,7 @@ pub struct Answer {
 }
 
 impl Front {
-    /// Waits until any shard is found. Its name tells how many there are.
+    /// Waits until any shard is found. Its name says how many there are.
     pub async fn open(node: Node) -> Result<Front, Trouble> {
         let mut names = node.watch_names("index/");
         let found = greenroom::time::timeout(PATIENCE, names.next()).await;

@@ -88,9 +88,9 @@ impl Index {
         for (number, text) in (1..).zip(text.lines()) {
             let at = self.lines.len();
             for word in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
-                let places = self.words.entry(word.to_owned()).or_default();
-                if places.last() != Some(&at) {
-                    places.push(at);
+                let positions = self.words.entry(word.to_owned()).or_default();
+                if positions.last() != Some(&at) {
+                    positions.push(at);
                 }
             }
             let text = text.trim().chars().take(WIDTH).collect();
@@ -104,10 +104,10 @@ impl Index {
     }
 
     fn search(&self, word: &str, limit: u32) -> Hits {
-        let places = self.words.get(word).map_or(&[][..], |places| places);
-        let first = places.iter().take(limit as usize);
+        let positions = self.words.get(word).map_or(&[][..], |positions| positions);
+        let first = positions.iter().take(limit as usize);
         let lines = first.map(|at| self.lines[*at].clone()).collect();
-        let found = places.len();
+        let found = positions.len();
         Hits { lines, found }
     }
 }

@@ -6,7 +6,7 @@
 //!               └──> shard-2: index/2/3
 //! ```
 //!
-//! The front asks all shards at once and merges the answers that come in time. It tells which
+//! The front asks all shards at once and merges the answers that come in time. It says which
 //! shards are missing. The demo starts three nodes, kills one with kill -9, and starts it again:
 //!
 //! ```console

@@ -140,7 +140,7 @@ impl NodeBuilder {
     /// Opens the node. It does not wait for other nodes.
     ///
     /// # Errors
-    /// [`OpenError`] tells which option is impossible, or what the system refuses.
+    /// [`OpenError`] says which option is impossible, or what the system refuses.
     pub async fn open(self) -> Result<Node, OpenError> {
         self.check()?;
         match self.net.clone() {

@@ -155,12 +155,12 @@ fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
         let actor = spawn!(late(_), capacity = 4);
         let _published = shop.publish("tally", &actor).unwrap();
         let desk = node("desk", &net).await;
-        let mut told = 0;
+        let mut accepted = 0;
         // The mailbox takes 4, and 4 more are under way. A new address does not begin anew.
-        while told < 8 {
+        while accepted < 8 {
             let far = desk.lookup::<Tally>("tally").await.unwrap();
             if far.tell(Tally::Add(1)).is_ok() {
-                told += 1;
+                accepted += 1;
             }
             drop(far);
             greenroom::time::sleep(Duration::from_millis(1)).await;

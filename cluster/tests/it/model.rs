@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use actors::serve;
 use clients::client;
-use far::Place;
+use far::ModelNode;
 use futures::future::join_all;
 use greenroom::sim;
 use greenroom_cluster::{Node, SimNet};
@@ -68,7 +68,10 @@ async fn history() {
     for name in CLIENTS {
         let node = Node::builder(name).net(&net);
         let node = node.lease(Duration::from_millis(500)).open().await.unwrap();
-        clients.push(greenroom::spawn(client(Place::new(node, ledger.clone()))));
+        clients.push(greenroom::spawn(client(ModelNode::new(
+            node,
+            ledger.clone(),
+        ))));
     }
     let faults = greenroom::spawn(faults(net.clone(), ledger));
     let last = join_all(clients).await;

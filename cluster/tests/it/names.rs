@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::{Pair, Tally, limited_node, node, pair, seeds, tally, until};
 
-/// Publishes a new counter, which goes on until it is told to stop.
+/// Publishes a new counter, which goes on until it is stopped.
 fn published(node: &Node) -> Published<Tally> {
     let actor = spawn!(tally(_));
     let published = node.publish("tally", &actor).unwrap();
@@ -268,11 +268,11 @@ fn an_address_of_another_kind_handles_nothing_and_tells_both_kinds() {
         far.send(Carry(own.address())).await.unwrap();
         // An actor ends with its last address.
         let _open = actor.address();
-        let (asked, told) = actor.join().await.unwrap();
+        let (asked, sent) = actor.join().await.unwrap();
         let (ours, theirs) = ("tally/1".to_owned(), "other/7".to_owned());
-        assert_eq!(told.why, Distance::WrongKind { ours, theirs });
-        assert_eq!(asked, told.why.into());
-        assert!(matches!(told.message, Tally::Add(42)));
+        assert_eq!(sent.why, Distance::WrongKind { ours, theirs });
+        assert_eq!(asked, sent.why.into());
+        assert!(matches!(sent.message, Tally::Add(42)));
         other.stop();
         assert!(!other.join().await.unwrap());
     });

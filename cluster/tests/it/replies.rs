@@ -19,7 +19,7 @@ enum Work {
         #[serde(with = "greenroom_cluster::reply")] Reply<u8>,
     ),
     Fill,
-    /// Tells whether the reply is wanted.
+    /// Returns whether the reply is wanted.
     Look(#[serde(with = "greenroom_cluster::reply")] Reply<u8>),
     /// Answered with a value that asks back.
     Begin(

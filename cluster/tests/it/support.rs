@@ -7,7 +7,7 @@ use greenroom::{Context, Handle, Reply, spawn};
 use greenroom_cluster::{Limits, Node, Remote, RemoteAddress, SimNet};
 use serde::{Deserialize, Serialize};
 
-/// The messages of a counter that remembers what it was told.
+/// The messages of a counter that remembers what it received.
 #[derive(Serialize, Deserialize)]
 pub enum Tally {
     Add(u64),

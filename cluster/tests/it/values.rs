@@ -44,7 +44,7 @@ fn what_is_too_large_is_told_with_its_size() {
         // The address goes on.
         assert_eq!(echo(100).await, Ok(100));
 
-        // An answer that is too large is told to the asker.
+        // An answer that is too large is reported to the asker.
         for _ in 0..3000 {
             far.send(Tally::Add(1 << 60)).await.unwrap();
         }

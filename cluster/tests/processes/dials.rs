@@ -17,15 +17,15 @@ fn a_node_that_is_gone_is_dialled_once_at_a_time() {
         let listen = free_address();
         for number in 0..20 {
             life(&shop, &listen, number).await;
-            shop.hears("gone own").await;
+            shop.wait_for("gone own").await;
         }
         let mut options = Options::new("desk");
         options.listen.clone_from(&listen);
         options.seed.clone_from(&shop.address);
         let desk = Process::start(&options).await;
-        shop.hears("come notes desk").await;
+        shop.wait_for("come notes desk").await;
         desk.kill().await;
-        shop.hears("gone notes desk").await;
+        shop.wait_for("gone notes desk").await;
         let listener = TcpListener::bind(&listen).unwrap();
         let dialled = greenroom::unblock(move || {
             let first = listener.accept().unwrap().0;

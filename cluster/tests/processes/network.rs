@@ -95,14 +95,14 @@ impl Host {
         sh(&format!("nsenter --target {id} --net ip {arguments}"));
     }
 
-    /// Lets the other host hear nothing from this one.
+    /// Lets the other host receive nothing from this one.
     pub fn hears_nothing(&self) {
         ip(&format!(
             "neigh replace {THERE} lladdr {NO_HOST} nud permanent dev va"
         ));
     }
 
-    /// Lets this host hear nothing from the other one.
+    /// Lets this host receive nothing from the other one.
     pub fn says_nothing(&self) {
         self.ip(&format!(
             "neigh replace {HERE} lladdr {NO_HOST} nud permanent dev vb"

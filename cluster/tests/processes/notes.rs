@@ -1,4 +1,4 @@
-//! The actor of the nodes: it handles numbered notes, and tells what it has handled.
+//! The actor of the nodes: it handles numbered notes, and reports what it has handled.
 
 use greenroom::{Context, Reply};
 use greenroom_cluster::{Remote, RemoteAddress};
@@ -36,7 +36,7 @@ impl Remote for Note {
     const KIND: &'static str = "note/1";
 }
 
-/// Handles notes until the last address is dropped. `tell` hears the numbers of each note.
+/// Handles notes until the last address is dropped. `tell` receives the numbers of each note.
 pub async fn notes(mut cx: Context<Note>, tell: impl Fn(u64, u64) + Send + 'static) {
     let mut kept: Vec<Reply<u64>> = Vec::new();
     while let Some(note) = cx.recv().await {

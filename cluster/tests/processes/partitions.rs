@@ -1,4 +1,4 @@
-//! Hosts that cannot hear each other, both ways and one way.
+//! Hosts that cannot reach each other, both ways and one way.
 
 use futures::future::join_all;
 use greenroom::spawn;
@@ -31,7 +31,7 @@ fn loses_and_finds(silence: impl Fn(&Host), listens: bool) {
         let mut sessions = Vec::new();
         for _ in 0..2 {
             let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
-            host.process.hears("come desk").await;
+            host.process.wait_for("come desk").await;
             let flood = greenroom::spawn(Session::run(far.clone(), u64::MAX));
             let kept = (0..16).map(|_| far.ask(Note::Keep).into_future());
             let kept = join_all(kept);
@@ -39,7 +39,7 @@ fn loses_and_finds(silence: impl Fn(&Host), listens: bool) {
                 host.process.handles(sessions.len() * 500 + 500).await;
                 silence(&host);
                 // The other side notices as well.
-                host.process.hears("gone desk").await;
+                host.process.wait_for("gone desk").await;
             };
             let (kept, ()) = futures::join!(kept, apart);
             assert_eq!(kept, vec![Err(RemoteAskError::Lost); 16]);

@@ -72,7 +72,7 @@ impl Process {
         Process::start_by(Command::new("env"), options).await
     }
 
-    /// Starts a node by a command that runs its arguments in its own place.
+    /// Starts a node by a command that runs its arguments in its own process.
     pub async fn start_by(command: Command, options: &Options) -> Process {
         let Options {
             name,
@@ -105,7 +105,7 @@ impl Process {
             handled: Vec::new(),
             address: String::new(),
         };
-        process.address = process.hears("listens ").await;
+        process.address = process.wait_for("listens ").await;
         process
     }
 
@@ -114,7 +114,7 @@ impl Process {
     }
 
     /// Waits for a line with this beginning, and returns the rest.
-    pub async fn hears(&mut self, beginning: &str) -> String {
+    pub async fn wait_for(&mut self, beginning: &str) -> String {
         while let Some(line) = self.line().await {
             if let Some(rest) = line.strip_prefix(beginning) {
                 return rest.into();

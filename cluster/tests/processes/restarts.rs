@@ -74,7 +74,7 @@ fn many_restarts_of_a_peer_leave_nothing_behind() {
         let mut lives = async |count| {
             for number in 0..count {
                 life(&shop, &listen, number).await;
-                shop.hears("gone own").await;
+                shop.wait_for("gone own").await;
             }
             Things::of(&shop)
         };

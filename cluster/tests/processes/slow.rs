@@ -48,18 +48,18 @@ fn a_flood_of_a_slow_link_is_held_back_and_arrives_in_order() {
         let (shop, desk) = slow(512 << 10).await;
         let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
         let bytes = vec![7; 64 << 10];
-        let mut told = 0;
+        let mut accepted = 0;
         // The reply is dropped, and the answer with it.
         let full = loop {
             let (reply, _) = greenroom::reply();
             match far.tell(Note::Echo(bytes.clone(), reply)) {
-                Ok(()) => told += 1,
+                Ok(()) => accepted += 1,
                 Err(error) => break error.why,
             }
         };
         assert_eq!(full, Distance::Full);
         // As many bytes as the actor grants, and a frame for each sender.
-        assert!(told <= 24, "{told} messages were accepted");
+        assert!(accepted <= 24, "{accepted} messages were accepted");
         let sessions = (0..4).map(|_| greenroom::spawn(Session::run(far.clone(), 2000)));
         let sessions = join_all(sessions.collect::<Vec<_>>()).await;
         assert!(sessions.iter().all(|session| !session.is_lost));

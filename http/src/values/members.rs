@@ -1,6 +1,6 @@
 //! A value whose members have names: of a query, of a form, or of an object of JSON.
 //!
-//! A member that its type does not have is refused, if the type tells its members.
+//! A member that its type does not have is refused, if the type lists its members.
 
 use std::vec;
 

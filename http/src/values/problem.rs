@@ -41,11 +41,11 @@ impl DecodeProblem {
         DecodeProblem { text, ..self }
     }
 
-    /// Returns the problem of a member of JSON, whose place in the body is not known.
+    /// Returns the problem of a member of JSON, whose position in the body is not known.
     pub(crate) fn of_member(error: serde_json::Error) -> Self {
         let text = error.to_string();
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        DecodeProblem::new(cut(text.strip_suffix(&place).unwrap_or(&text)))
+        let position = format!(" at line {} column {}", error.line(), error.column());
+        DecodeProblem::new(cut(text.strip_suffix(&position).unwrap_or(&text)))
     }
 }
 

@@ -110,7 +110,7 @@ fn find_end(bytes: &[u8], seen: &mut usize, limits: &Limits) -> Result<Option<us
     if bytes.len() < limits.head {
         return Ok(None);
     }
-    // Where the line ends in which the limit was reached tells what is too long.
+    // Which line the limit was reached in decides what is too long.
     let is_first_line = !bytes[..end].contains(&b'\n');
     Err(match is_first_line {
         true => HttpRefusal {

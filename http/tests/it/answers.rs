@@ -416,39 +416,42 @@ fn a_trace_has_a_line_for_each_request() {
 
 #[test]
 fn events_tell_that_a_server_does_not_listen() {
-    let (tells, told) = std::sync::mpsc::channel();
+    let (sender, received) = std::sync::mpsc::channel();
     let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
-    let hears = greenroom::actor(move |mut cx: Context<HttpEvent>| async move {
+    let observer = greenroom::actor(move |mut cx: Context<HttpEvent>| async move {
         while let Some(event) = cx.recv().await {
-            tells.send(event).unwrap();
+            sender.send(event).unwrap();
         }
     });
-    let hears = hears.on(&runtime).spawn();
+    let observer = observer.on(&runtime).spawn();
     let other = plain();
     let second = greenroom_http::Server::bind(other.server.local_addr());
-    let listens = second.events(&hears.address()).listen();
+    let listens = second.events(&observer.address()).listen();
     let error = runtime.block_on(listens).unwrap_err();
-    assert_eq!(told.recv().unwrap(), HttpEvent::NotListening(error));
+    assert_eq!(received.recv().unwrap(), HttpEvent::NotListening(error));
 }
 
 #[test]
 fn events_tell_of_connections() {
-    let (tells, told) = std::sync::mpsc::channel();
+    let (sender, received) = std::sync::mpsc::channel();
     let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
-    let hears = greenroom::actor(move |mut cx: greenroom::Context<HttpEvent>| async move {
+    let observer = greenroom::actor(move |mut cx: greenroom::Context<HttpEvent>| async move {
         while let Some(event) = cx.recv().await {
-            tells.send(event).unwrap();
+            sender.send(event).unwrap();
         }
     });
-    let hears = hears.on(&runtime).spawn();
-    let served = served(|builder, _| builder.events(&hears.address()));
+    let observer = observer.on(&runtime).spawn();
+    let served = served(|builder, _| builder.events(&observer.address()));
     let addr = served.server.local_addr();
-    assert_eq!(told.recv().unwrap(), HttpEvent::Listening { addr });
+    assert_eq!(received.recv().unwrap(), HttpEvent::Listening { addr });
     let mut client = served.client();
     client.get("/Xy");
     let peer = client.0.local_addr().unwrap();
-    assert_eq!(told.recv().unwrap(), HttpEvent::Accepted { id: 1, peer });
+    assert_eq!(
+        received.recv().unwrap(),
+        HttpEvent::Accepted { id: 1, peer }
+    );
     drop(client);
     let why = greenroom_http::CloseReason::Done;
-    assert_eq!(told.recv().unwrap(), HttpEvent::Closed { id: 1, why });
+    assert_eq!(received.recv().unwrap(), HttpEvent::Closed { id: 1, why });
 }

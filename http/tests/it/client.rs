@@ -174,11 +174,11 @@ fn without_a_connection_nothing_was_sent() {
 #[test]
 fn a_request_that_may_have_arrived_is_not_sent_again() {
     let (listener, address) = listener();
-    let (tells, told) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     let serves = std::thread::spawn(move || {
         for stream in listener.incoming() {
             let stream = stream.unwrap();
-            tells.send(read_request(&stream)).unwrap();
+            sender.send(read_request(&stream)).unwrap();
             // It is closed without an answer.
         }
     });
@@ -186,14 +186,14 @@ fn a_request_that_may_have_arrived_is_not_sent_again() {
     let far = open(&runtime, Client::connect(address)).address::<Act, u32>("Act");
     for how in ["first", "second"] {
         assert_eq!(refused(act(&far, how)).kind(), RefusalKind::Unavailable);
-        let request = told.recv().unwrap();
+        let request = received.recv().unwrap();
         assert!(request.starts_with("POST /Act HTTP/1.1\r\n"), "{request}");
         assert!(
             request.ends_with(&format!("{{\"how\":\"{how}\"}}")),
             "{request}"
         );
     }
-    assert!(told.try_recv().is_err(), "a request was sent twice");
+    assert!(received.try_recv().is_err(), "a request was sent twice");
     drop(serves);
 }
 
@@ -282,7 +282,7 @@ fn a_connection_that_the_server_closes_after_an_answer_is_replaced() {
 #[test]
 fn a_close_that_races_with_a_request_never_makes_it_come_twice() {
     let (listener, address) = listener();
-    let (tells, told) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     // Each connection is closed after its answer, which does not say so.
     let serves = std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -295,7 +295,7 @@ fn a_close_that_races_with_a_request_never_makes_it_come_twice() {
                 continue;
             }
             let request = read_request(&stream);
-            tells.send(request).unwrap();
+            sender.send(request).unwrap();
             let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7";
             stream.write_all(answer.as_bytes()).unwrap();
         }
@@ -310,7 +310,7 @@ fn a_close_that_races_with_a_request_never_makes_it_come_twice() {
             other => assert_eq!(refused(other).kind(), RefusalKind::Unavailable),
         }
     }
-    let came: Vec<String> = told.try_iter().collect();
+    let came: Vec<String> = received.try_iter().collect();
     assert_eq!(came.len(), answered);
     let mut bodies: Vec<_> = came.iter().map(|it| it.rsplit("\r\n").next()).collect();
     bodies.dedup();

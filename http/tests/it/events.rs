@@ -1,4 +1,4 @@
-//! Events: why a connection has ended, and what a trace tells.
+//! Events: why a connection has ended, and what a trace reports.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -10,46 +10,46 @@ use greenroom_http::{CloseReason, HttpEvent, Limits};
 use crate::support::{Served, served, served_on};
 
 /// A server, and what its connections ended with.
-struct Heard {
+struct Observed {
     served: Served,
-    told: Receiver<CloseReason>,
+    received: Receiver<CloseReason>,
     _runtime: Runtime,
 }
 
-fn heard(limits: Limits) -> Heard {
-    let (tells, told) = channel();
+fn observed(limits: Limits) -> Observed {
+    let (sender, received) = channel();
     let runtime = Runtime::builder().workers(1).build().unwrap();
-    let hears = greenroom::actor(move |mut cx: Context<HttpEvent>| async move {
+    let observer = greenroom::actor(move |mut cx: Context<HttpEvent>| async move {
         while let Some(event) = cx.recv().await {
             if let HttpEvent::Closed { why, .. } = event {
-                tells.send(why).unwrap();
+                sender.send(why).unwrap();
             }
         }
     });
-    let hears = hears.on(&runtime).spawn();
-    Heard {
-        served: served(|builder, _| builder.events(&hears.address()).limits(limits)),
-        told,
+    let observer = observer.on(&runtime).spawn();
+    Observed {
+        served: served(|builder, _| builder.events(&observer.address()).limits(limits)),
+        received,
         _runtime: runtime,
     }
 }
 
 #[test]
 fn events_tell_why_a_connection_has_failed() {
-    let heard = heard(Limits {
+    let observed = observed(Limits {
         write_time: Duration::from_millis(50),
         ..Limits::default()
     });
-    let mut client = heard.served.client();
+    let mut client = observed.served.client();
     // The answer has far more bytes than the buffers of both sockets.
     client.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let text = "error writing a body to connection: timed out".to_owned();
-    assert_eq!(heard.told.recv().unwrap(), CloseReason::Failed(text));
+    assert_eq!(observed.received.recv().unwrap(), CloseReason::Failed(text));
 }
 
 #[test]
 fn events_tell_which_refusal_has_ended_a_connection() {
-    let heard = heard(Limits {
+    let observed = observed(Limits {
         body: 10,
         ..Limits::default()
     });
@@ -60,17 +60,20 @@ fn events_tell_which_refusal_has_ended_a_connection() {
         ("GET /Xy HTTP/1.1\r\n\r\n".to_owned(), 400),
         (of_body(11), 413),
     ] {
-        let mut client = heard.served.client();
+        let mut client = observed.served.client();
         client.send(request);
         assert_eq!(client.response().status, status);
         drop(client);
-        assert_eq!(heard.told.recv().unwrap(), CloseReason::Refused(status));
+        assert_eq!(
+            observed.received.recv().unwrap(),
+            CloseReason::Refused(status)
+        );
     }
     // What follows the last request was not refused.
-    let mut client = heard.served.client();
+    let mut client = observed.served.client();
     client.send("GET /Xy HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n\r\n");
     assert_eq!(client.response().status, 200);
-    assert_eq!(heard.told.recv().unwrap(), CloseReason::Done);
+    assert_eq!(observed.received.recv().unwrap(), CloseReason::Done);
 }
 
 /// Keeps what is noted at the level trace.
@@ -91,21 +94,21 @@ impl Tracer for Notes {
 
 #[test]
 fn a_trace_tells_where_a_server_listens_and_whom_it_accepts() {
-    let (tells, told) = channel();
+    let (sender, received) = channel();
     let served = served_on(
-        Runtime::builder().workers(1).tracer(Notes(tells)),
+        Runtime::builder().workers(1).tracer(Notes(sender)),
         |it, _| it,
     );
     let address = served.server.local_addr();
     let listening = format!("~ http listener - Listening on \"{address}\"");
-    assert_eq!(told.recv().unwrap(), listening);
+    assert_eq!(received.recv().unwrap(), listening);
     for _ in 0..2 {
         let mut client = served.client();
         assert_eq!(client.get("/Xy").status, 200);
         let peer = client.0.local_addr().unwrap();
         let accepted = format!("~ http listener - Accepted \"{peer}\"");
-        assert_eq!(told.recv().unwrap(), accepted);
+        assert_eq!(received.recv().unwrap(), accepted);
         let answered = "~ http connection - GET /Xy (status=200)".to_owned();
-        assert_eq!(told.recv().unwrap(), answered);
+        assert_eq!(received.recv().unwrap(), answered);
     }
 }

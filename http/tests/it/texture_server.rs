@@ -312,8 +312,8 @@ fn the_parameters_of_the_spool_are_those_of_the_arguments() {
         command.args(["--variant=4", "--server-address", ANY_PORT]);
         Process::new(command.args(arguments)).end()
     };
-    // The spool judges them, and its fault tells all of them.
-    for (arguments, told) in [
+    // The spool judges them, and its fault lists all of them.
+    for (arguments, listed) in [
         (
             &["--object-count=0"][..],
             "count=0, size=None, responsiveness=5.0), stand_down=30.0",
@@ -340,7 +340,7 @@ fn the_parameters_of_the_spool_are_those_of_the_arguments() {
         ),
     ] {
         let ended = parameters(arguments);
-        assert!(ended.errors.contains(told), "{told}: {}", ended.errors);
+        assert!(ended.errors.contains(listed), "{listed}: {}", ended.errors);
         assert_eq!((ended.status, ended.lines), (Some(71), Vec::new()));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use greenroom::{Context, Handle, sim, spawn};
 use greenroom_cluster::{Node, SimNet};
 
-use super::far::{Place, number_of};
+use super::far::{ModelNode, number_of};
 use super::ledger::Ledger;
 use super::messages::{Note, Numbered, Slip};
 
@@ -23,8 +23,8 @@ async fn work() {
     greenroom::time::sleep(Duration::from_micros(sim::random() % most)).await;
 }
 
-async fn recorder(mut cx: Context<Note>, place: Place, own: Own) {
-    let ledger = place.ledger.clone();
+async fn recorder(mut cx: Context<Note>, model: ModelNode, own: Own) {
+    let ledger = model.ledger.clone();
     let received = |id| ledger.received(id, own.get().copied().unwrap());
     while let Some(note) = cx.recv().await {
         match note {
@@ -39,7 +39,7 @@ async fn recorder(mut cx: Context<Note>, place: Place, own: Own) {
             }
             Note::Passed(id, clerk, reply) => {
                 received(id);
-                let clerk = place.far(clerk);
+                let clerk = model.far(clerk);
                 let passed = |own| Slip::Passed(own, id.number, reply);
                 let _: Result<bool, _> = match sim::random() % 2 {
                     0 => clerk.tell(passed),
@@ -48,7 +48,7 @@ async fn recorder(mut cx: Context<Note>, place: Place, own: Own) {
             }
             Note::Lent(id, other) => {
                 received(id);
-                let other = place.far(other);
+                let other = model.far(other);
                 // Two recorders that wait for each other would never end.
                 for _ in 0..1 + sim::random() % 3 {
                     if other.tell(Note::Told).is_err() {
@@ -62,8 +62,8 @@ async fn recorder(mut cx: Context<Note>, place: Place, own: Own) {
     }
 }
 
-async fn clerk(mut cx: Context<Slip>, place: Place, own: Own) {
-    let ledger = place.ledger;
+async fn clerk(mut cx: Context<Slip>, model: ModelNode, own: Own) {
+    let ledger = model.ledger;
     let received = |id| ledger.received(id, own.get().copied().unwrap());
     while let Some(slip) = cx.recv().await {
         match slip {
@@ -87,13 +87,13 @@ async fn clerk(mut cx: Context<Slip>, place: Place, own: Own) {
 }
 
 /// Gives an actor its name. Some end soon, and the others with the simulation.
-fn publish<M: Numbered>(place: &Place, name: &str, actor: Handle<M, ()>, own: &Own) {
-    let published = place.node.publish(name, &actor).unwrap();
+fn publish<M: Numbered>(model: &ModelNode, name: &str, actor: Handle<M, ()>, own: &Own) {
+    let published = model.node.publish(name, &actor).unwrap();
     let number = number_of(&published.address());
     own.set(number).unwrap();
-    place.ledger.add_actor(number, actor.capacity());
+    model.ledger.add_actor(number, actor.capacity());
     published.detach();
-    let (ledger, ends) = (place.ledger.clone(), sim::random().is_multiple_of(8));
+    let (ledger, ends) = (model.ledger.clone(), sim::random().is_multiple_of(8));
     greenroom::spawn(async move {
         if ends {
             greenroom::time::sleep(Duration::from_millis(sim::random() % 200)).await;
@@ -112,24 +112,24 @@ fn publish<M: Numbered>(place: &Place, name: &str, actor: Handle<M, ()>, own: &O
 pub async fn serve(net: &SimNet, name: &str, ledger: Ledger) {
     let node = Node::builder(name).net(net);
     let node = node.lease(Duration::from_secs(1 + sim::random() % 5));
-    let place = Place::new(node.open().await.unwrap(), ledger);
+    let model = ModelNode::new(node.open().await.unwrap(), ledger);
     let capacity = || [1, 2, 7, 100][sim::random() as usize % 4];
     let own = Own::default();
     // A clerk may have the name of recorders.
     if sim::random().is_multiple_of(6) {
-        let actor = spawn!(clerk(_, place.clone(), own.clone()), capacity = capacity());
-        publish(&place, Note::NAME, actor, &own);
+        let actor = spawn!(clerk(_, model.clone(), own.clone()), capacity = capacity());
+        publish(&model, Note::NAME, actor, &own);
     } else {
         let actor = match sim::random() % 3 {
-            0 => spawn!(recorder(_, place.clone(), own.clone())),
+            0 => spawn!(recorder(_, model.clone(), own.clone())),
             _ => spawn!(
-                recorder(_, place.clone(), own.clone()),
+                recorder(_, model.clone(), own.clone()),
                 capacity = capacity()
             ),
         };
-        publish(&place, Note::NAME, actor, &own);
+        publish(&model, Note::NAME, actor, &own);
     }
     let own = Own::default();
-    let actor = spawn!(clerk(_, place.clone(), own.clone()), capacity = capacity());
-    publish(&place, Slip::NAME, actor, &own);
+    let actor = spawn!(clerk(_, model.clone(), own.clone()), capacity = capacity());
+    publish(&model, Slip::NAME, actor, &own);
 }

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use greenroom::sim;
 use greenroom_cluster::{Distance, RemoteAddress, RemoteAskError};
 
-use super::far::{Far, Place};
+use super::far::{Far, ModelNode};
 use super::messages::{Note, Numbered, Slip};
 
 /// What has become of a message: whether it was accepted, or the end of the address.
@@ -28,7 +28,7 @@ impl Last {
 }
 
 /// Sends to one actor after another. Returns the last addresses.
-pub async fn client(place: Place) -> Last {
+pub async fn client(model: ModelNode) -> Last {
     let mut last = Last::default();
     for _ in 0..6 {
         // Often an actor is looked up again while messages of dropped addresses are under way.
@@ -36,25 +36,25 @@ pub async fn client(place: Place) -> Last {
             last = Last::default();
         }
         match sim::random() % 4 {
-            0 => last.slip = round(&place).await,
-            _ => last.note = round(&place).await,
+            0 => last.slip = round(&model).await,
+            _ => last.note = round(&model).await,
         }
     }
     last
 }
 
 /// Sends from several tasks with clones of one address.
-async fn round<M: Kind>(place: &Place) -> Option<Far<M>> {
-    let far = place.find::<M>().await?;
-    let task = |_| greenroom::spawn(steps(far.clone(), place.clone()));
+async fn round<M: Kind>(model: &ModelNode) -> Option<Far<M>> {
+    let far = model.find::<M>().await?;
+    let task = |_| greenroom::spawn(steps(far.clone(), model.clone()));
     let tasks: Vec<_> = (0..1 + sim::random() % 3).map(task).collect();
     join_all(tasks).await;
     Some(far)
 }
 
-async fn steps<M: Kind>(far: Far<M>, place: Place) {
+async fn steps<M: Kind>(far: Far<M>, model: ModelNode) {
     for _ in 0..sim::random() % 20 {
-        if let Err(why) = step(&far, &place).await {
+        if let Err(why) = step(&far, &model).await {
             // The end stays as it is.
             greenroom::time::sleep(Duration::from_millis(sim::random() % 3000)).await;
             assert!(far.address.end_now().is_some());
@@ -64,7 +64,7 @@ async fn steps<M: Kind>(far: Far<M>, place: Place) {
     }
 }
 
-async fn step<M: Kind>(far: &Far<M>, place: &Place) -> Sent {
+async fn step<M: Kind>(far: &Far<M>, model: &ModelNode) -> Sent {
     let moment = Duration::from_micros(sim::random() % 10_000);
     match sim::random() % 8 {
         0 | 1 => far.tell(M::told),
@@ -78,7 +78,7 @@ async fn step<M: Kind>(far: &Far<M>, place: &Place) -> Sent {
             Err(_) => Ok(false),
         },
         5 | 6 => ask(far).await,
-        _ => M::special(far, place).await,
+        _ => M::special(far, model).await,
     }
 }
 
@@ -111,22 +111,22 @@ async fn ask<M: Kind>(far: &Far<M>) -> Sent {
 
 /// What only actors of one kind are sent.
 trait Kind: Numbered {
-    fn special(far: &Far<Self>, place: &Place) -> impl Future<Output = Sent> + Send;
+    fn special(far: &Far<Self>, model: &ModelNode) -> impl Future<Output = Sent> + Send;
 }
 
 impl Kind for Slip {
-    async fn special(far: &Far<Slip>, _: &Place) -> Sent {
+    async fn special(far: &Far<Slip>, _: &ModelNode) -> Sent {
         far.send(Slip::Told).await
     }
 }
 
 impl Kind for Note {
-    async fn special(far: &Far<Note>, place: &Place) -> Sent {
+    async fn special(far: &Far<Note>, model: &ModelNode) -> Sent {
         if sim::random().is_multiple_of(2) {
-            let other = one_of(place).unwrap_or_else(|| far.address.clone());
+            let other = one_of(model).unwrap_or_else(|| far.address.clone());
             return far.send(|id| Note::Lent(id, other)).await;
         }
-        let Some(clerk) = one_of(place) else {
+        let Some(clerk) = one_of(model) else {
             return Ok(false);
         };
         let question = |id, reply| Note::Passed(id, clerk, reply);
@@ -144,8 +144,8 @@ impl Kind for Note {
 }
 
 /// Draws one of all actors of a kind.
-fn one_of<M: Numbered>(place: &Place) -> Option<RemoteAddress<M>> {
-    let mut all = place.node.all::<M>(M::NAME);
+fn one_of<M: Numbered>(model: &ModelNode) -> Option<RemoteAddress<M>> {
+    let mut all = model.node.all::<M>(M::NAME);
     let drawn = sim::random() as usize % all.len().max(1);
     (drawn < all.len()).then(|| all.swap_remove(drawn))
 }

@@ -15,7 +15,7 @@ const FOREVER: Duration = Duration::from_secs(300);
 
 /// A node with its ledger.
 #[derive(Clone)]
-pub struct Place {
+pub struct ModelNode {
     pub node: Node,
     pub ledger: Ledger,
     life: u64,
@@ -28,10 +28,10 @@ pub fn number_of<M>(address: &RemoteAddress<M>) -> u64 {
     hasher.finish()
 }
 
-impl Place {
+impl ModelNode {
     pub fn new(node: Node, ledger: Ledger) -> Self {
         let life = ledger.new_life();
-        Place { node, ledger, life }
+        ModelNode { node, ledger, life }
     }
 
     /// Takes an address that has come from anywhere.

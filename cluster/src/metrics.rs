@@ -123,6 +123,7 @@ impl Collector for NodeCollector {
             let about = encoder.encode_descriptor(&name, help, None, counter.metric_type())?;
             counter.encode(about)?;
         }
+        // One descriptor for each gauge, and one sample for each peer.
         for (name, help, of) in GAUGES {
             let name = format!("greenroom_cluster_{name}");
             let mut about = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;

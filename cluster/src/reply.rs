@@ -27,6 +27,7 @@ where
         let Some(Scope::Encoding { link, cause, asks }) = scope else {
             return None;
         };
+        // A reply that was taken has no asker, which is the number 0.
         let Some(reply) = reply.take() else {
             return Some(0);
         };
@@ -57,6 +58,7 @@ where
             ));
         };
         if ask != 0 {
+            // It is armed when all of the message is decoded.
             let answerer = Answerer::new(link.clone(), ask, answer);
             replies.push(Arc::new(answerer));
         }

@@ -103,6 +103,7 @@ impl Limits {
             ("write_time", self.write_time),
         ];
         let times = times.map(|(name, time)| (name, u64::from(!time.is_zero()), u64::MAX));
+        // Only a time of 0 is impossible, so it counts as 0 and any other one as 1.
         let mut all = numbers.into_iter().chain(times);
         let wrong = all.find(|(_, number, most)| *number == 0 || number > most);
         wrong.map(|(name, number, most)| match number {

@@ -76,6 +76,7 @@ impl HttpResponse {
         for framing in [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING] {
             self.headers.remove(framing);
         }
+        // A client must not have to guess what bytes are.
         let has_type = self.headers.contains_key(CONTENT_TYPE);
         let is_known = has_type || matches!(&self.body, Body::Bytes(bytes) if bytes.is_empty());
         let is_final = (200..600).contains(&self.status.as_u16());

@@ -110,6 +110,7 @@ pub(crate) fn encode<T: Serialize>(
         },
         Err(error) => EncodeError::Failed(error.to_string()),
     };
+    // Nothing is sent, so no reply can come: the askers get the error.
     for (_, ask) in asks {
         ask.fail(&error);
     }

@@ -69,6 +69,7 @@ impl Incoming {
     /// Takes the bytes of a message. They wait behind another one, or go to the mailbox at once
     /// (IN-1). If that is full, a task of the link waits for room.
     pub(crate) fn message(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) {
+        // The bytes count as under way until the mailbox has taken them (IN-2).
         let excess = {
             let mut state = lock(&self.state);
             if state.is_over {
@@ -91,6 +92,7 @@ impl Incoming {
                     if state.is_over {
                         return;
                     }
+                    // The first message that waits. Later ones see it and queue up behind it.
                     state.waiting = Some((Some(room), bytes.len()));
                     drop(state);
                     let (this, owner) = (self.clone(), link.owner().clone());
@@ -180,6 +182,7 @@ impl Incoming {
         }
         let (messages, bytes) = {
             let mut state = lock(&self.state);
+            // It stays wanted until all that is under way was taken.
             state.wants_credit &= state.under_way.0 > 0;
             std::mem::take(&mut state.ungiven)
         };
@@ -250,6 +253,7 @@ impl Incoming {
             let Some(bytes) = next else { return false };
             if let Some(room) = self.deliver(link, &bytes) {
                 let mut state = lock(&self.state);
+                // The stream may have ended during the delivery (IN-3).
                 if !state.is_over {
                     state.waiting = Some((Some(room), bytes.len()));
                 }

@@ -107,6 +107,7 @@ impl Outgoing {
                 kind,
                 window,
             };
+            // Before any message: no sender has credit without a link.
             link.push(&open.encode());
             state.link = Some((link.clone(), stream));
         });

@@ -161,6 +161,7 @@ impl NodeBuilder {
             let text = format!("the lease is {lease:?}, and {least:?} to {most:?} are allowed");
             return wrong(text);
         }
+        // A hello has to hold all of them.
         let addresses: Vec<_> = self.listen.iter().chain(&self.advertise).collect();
         if addresses.len() > MOST_ADDRESSES {
             let count = addresses.len();

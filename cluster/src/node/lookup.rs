@@ -58,6 +58,7 @@ impl<M: Remote> Lookup<M> {
         }
         let found = greenroom::time::timeout(self.timeout, async {
             loop {
+                // Listens before it looks, so that no change in between is missed.
                 let listener = state.changed.listen();
                 if let Some(found) = look::<M>(state, &self.name) {
                     return found;

@@ -191,6 +191,7 @@ impl Peers {
         inbox: Arc<dyn ActorInbox>,
         most: usize,
     ) -> Result<(Publication, Arc<StopSignal>), PublishError> {
+        // All is checked first: a refused name changes nothing.
         for text in [name, inbox.kind()] {
             if text.is_empty() || text.len() > LONGEST_NAME {
                 let (text, limit) = (text.into(), LONGEST_NAME);
@@ -212,6 +213,7 @@ impl Peers {
         if !self.own.add(publication.clone(), most) {
             return Err(PublishError::TooMany { limit: most });
         }
+        // A number is given once, so that old addresses never reach another actor.
         self.next += 1;
         let forgotten = Arc::<StopSignal>::default();
         let actor = OwnActor {

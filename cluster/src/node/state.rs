@@ -196,6 +196,7 @@ impl NodeState {
         }
         let this = self.this.clone();
         self.engine.spawn(Box::pin(async move {
+            // Addresses that are under way may open a stream for as long as a silent link lives.
             loop {
                 let Some(sleep) = this
                     .upgrade()

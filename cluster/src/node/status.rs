@@ -38,6 +38,7 @@ impl NodeStatus {
     pub(super) fn of(state: &NodeState) -> Self {
         let own = state.hello.member.incarnation;
         let mut links = state.peers().all_links();
+        // The link of the node to itself is none to a peer.
         links.retain(|link| link.peer.member.incarnation != own);
         links.sort_by(|a, b| a.peer.member.name.cmp(&b.peer.member.name));
         let peers = links.iter().map(|link| link.status());

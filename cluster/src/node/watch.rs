@@ -86,6 +86,7 @@ impl NameWatch {
             .into_iter()
             .filter(|(name, ..)| name.starts_with(&self.prefix));
         let names: BTreeSet<_> = names.collect();
+        // What is gone comes first, so a name that has moved is reported as gone and then as come.
         for (name, kind, node) in self.reported.difference(&names).cloned() {
             self.pending
                 .push_back(NameChange::Gone { name, kind, node });

@@ -179,6 +179,7 @@ impl SimEngine {
         let link = lock(&self.lanes)
             .get(&number)
             .and_then(|lane| lane.link.clone());
+        // A lane has a link as soon as its connection was admitted.
         match (arrival, link) {
             (Arrival::Connection(hello, wire), _) => match state.up(hello, wire.clone()) {
                 Ok(link) => {
@@ -245,6 +246,7 @@ impl SimEngine {
             return;
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Both lanes exist before anything arrives, and the own end comes up first.
         self.add_lane(number, other);
         other.add_lane(number, self);
         let wire = |from: &Arc<SimEngine>, to: &Arc<SimEngine>| -> Arc<dyn LinkWire> {

@@ -204,6 +204,7 @@ impl ClientBuilder {
             timeout: self.timeout,
         });
         let connections = self.connections;
+        // The pool ends when the client and all of its addresses are dropped.
         let pool = actor(move |cx| run(cx, upstream, connections)).name("http client");
         let spawned = pool.try_spawn();
         let handle = spawned.map_err(|problem| error(problem.problem().to_string()))?;

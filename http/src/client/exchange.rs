@@ -55,6 +55,7 @@ where
             Answers::Envelope => serde_json::to_vec(&Envelope { value }),
         };
         let malformed = |why| Refusal::new("malformed request", why);
+        // The `Serialize` of the program may panic.
         match catch_unwind(AssertUnwindSafe(encode)) {
             Ok(encoded) => encoded.map_err(|error| malformed(error.to_string())),
             Err(_) => Err(malformed("it cannot be encoded".to_owned())),
@@ -65,6 +66,7 @@ where
         if !(200..300).contains(&status) {
             return self.reply.refuse(faulted::from_json(status, body));
         }
+        // So may its `Deserialize`.
         match catch_unwind(AssertUnwindSafe(|| decode(body))) {
             Ok(Ok(answer)) => self.reply.send(answer),
             Ok(Err(why)) => self.reply.refuse(Refusal::new("malformed answer", why)),

@@ -43,6 +43,7 @@ pub(super) async fn run(mut cx: Context<PoolMessage>, upstream: Arc<Upstream>, c
                 free.push(number);
             }
         }
+        // Each free connection takes the oldest exchange that waits.
         while !queue.is_empty()
             && let Some(number) = free.pop()
         {

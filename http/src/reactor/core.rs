@@ -47,6 +47,7 @@ impl Reactor {
         if let Some(reactor) = REACTOR.get() {
             return Ok(reactor);
         }
+        // One call starts it. An error leaves it to the next call.
         let _one = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reactor) = REACTOR.get() {
             return Ok(reactor);
@@ -94,6 +95,7 @@ impl Reactor {
                 self.wait(&state, &mut woken);
                 looked = Instant::now();
             } else if looked.elapsed() >= RUN {
+                // A busy worker looks now and then, in case no other thread polls.
                 if let Some(poller) = self.poller.try_lock() {
                     self.look(poller, &mut woken);
                 }

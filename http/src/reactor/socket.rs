@@ -134,6 +134,7 @@ impl Socket {
             if let Some(error) = stream.take_error()? {
                 return Err(error);
             }
+            // A connection that is still being made is ready for nothing.
             match stream.peer_addr() {
                 Ok(_) => break,
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {}

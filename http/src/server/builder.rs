@@ -156,6 +156,7 @@ impl ServerBuilder {
         if self.types.iter().any(|(other, _)| other == name) {
             self.wrong(format!("the type {name:?} is registered twice"));
         }
+        // The first problem is kept, and `listen` returns it.
         let registered = RegisteredType {
             route: Box::new(TypedRoute::new(name, address, make)),
             statuses: Statuses::default(),
@@ -286,6 +287,7 @@ impl ServerBuilder {
         if !self.is_exposed && !addresses.iter().all(is_local) {
             return Err(ListenProblem::NotLoopback);
         }
+        // All options are right. From here on only the system and the runtime may refuse.
         let listener = Acceptor::bind(&addresses)?;
         let local = listener.local_addr()?;
         let site = Site {

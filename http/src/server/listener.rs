@@ -92,6 +92,7 @@ impl Listener {
                 break;
             };
             self.handle(&mut cx, &mut state, event);
+            // A server that was stopped ends with its last connection.
             if state.stopping.is_some() && state.open.is_empty() {
                 break;
             }
@@ -119,6 +120,7 @@ impl Listener {
         let site = self.site.clone();
         let connection = actor(move |cx| serve(cx, stream, site)).name("http connection");
         let connection = connection.spawn();
+        // Adopted, so that a stop reaches the connection, and its end comes back as an event.
         state.open.insert(id, connection.address());
         cx.adopt(connection, move |ended| ListenerEvent::Ended(id, ended));
     }
@@ -207,6 +209,7 @@ impl ListenerState {
             Some(ListenerEvent::TimeOver)
         };
         let message = async { cx.recv().await };
+        // Messages come first: a stop is not delayed by connections that keep coming.
         or(message, or(time, comes)).await
     }
 

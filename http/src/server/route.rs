@@ -105,6 +105,7 @@ where
         let request = decoded.map_err(Unasked::Malformed)?;
         let (form, shared) = (terms.form, terms.shared);
         Ok(Box::pin(async move {
+            // The clock of the connection measures the time of the actor from here on.
             shared.ask();
             let asked = self.address.ask(|reply| (self.make)(request, reply));
             let mut asked = pin!(asked.into_future());

@@ -96,6 +96,7 @@ impl Site {
                 _in_flight: None,
             });
         }
+        // `OPTIONS *` asks about the server itself.
         if path == "*" {
             return counted(others, allowing(StatusCode::NO_CONTENT, METHODS));
         }
@@ -109,6 +110,7 @@ impl Site {
             Ok(name) => name,
             Err(problem) => return counted(others, unrecovered(head, &problem)),
         };
+        // A registered type comes first, and then the actor for all others.
         match self.types.get(&*name) {
             Some(of) => self.ask(of, head, &body, shared),
             None => match &self.unknown {
@@ -133,6 +135,7 @@ impl Site {
             Ok(RouteAnswer::Json(json)) => of_json(json, used),
             Ok(RouteAnswer::Response(response)) => response.map(Full::new),
             Err(error) => {
+                // A time-out is a limit of the server, unless the actor refuses with one.
                 if error == AskError::TimedOut {
                     self.counts.limit("answer_time");
                 }
@@ -190,6 +193,7 @@ impl Site {
             true => Answers::Envelope,
             false => self.form,
         };
+        // Counted before the request is decoded, which costs work too.
         let Some(in_flight) = self.begin_work() else {
             return refused(overloaded(self.limits.in_flight, form));
         };
@@ -227,6 +231,7 @@ impl Site {
         let Some(in_flight) = self.begin_work() else {
             return counted(others, overloaded(self.limits.in_flight, self.form));
         };
+        // The head is cloned: the answer still needs it for its own fields.
         let request = HttpRequest {
             method: head.method.clone(),
             uri: head.uri.clone(),
@@ -275,6 +280,7 @@ fn query(head: &Parts) -> Input<'_> {
 
 /// Returns the value that was posted: by its media type, or the query if there is no body.
 fn posted<'a>(head: &'a Parts, body: &'a [u8]) -> Result<Input<'a>, DecodeProblem> {
+    // The type of the media decides, and never the looks of the body.
     let media = head.headers.get(CONTENT_TYPE);
     let media = media.map(|media| media.to_str().unwrap_or_default());
     let essence = media.map(|media| media.split(';').next().unwrap_or_default().trim());

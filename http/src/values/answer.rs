@@ -40,6 +40,7 @@ pub(crate) fn to_json<T: Serialize>(
             },
         )?,
     }
+    // A large room goes with its answer, and a small one stays with the thread.
     if room.capacity() > KEPT {
         return Ok(room.into());
     }

@@ -29,6 +29,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(
     let Some((_, inner)) = envelope.filter(|(JsonKey(key), _)| key == "value") else {
         return read(name, body);
     };
+    // The value may be plain, have a name beside it, or be an object with a member `value`.
     let problem = match read(name, inner) {
         Ok(value) => return Ok(value),
         Err(problem) => problem,

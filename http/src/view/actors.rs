@@ -149,6 +149,7 @@ fn page(stats: &Stats, actors: &[ActorStatus], chart: &Chart, now: Instant) -> S
         stats.tasks,
         stats.queued
     );
+    // The busiest come first, as the runtime lists them.
     let heads = ["id", "name", "state", "mailbox", "incarnation", "busy"];
     table(&mut page, "Busiest actors", &heads, actors.iter().map(row));
     page.push_str("</body></html>\n");

@@ -51,6 +51,7 @@ fn page(mount: &Mount, numbers: Numbers) -> HttpResponse {
             .map(|(name, status)| (name.clone(), status()))
             .collect(),
     }));
+    // The registry takes each one for this page, so it gets a handle.
     for collector in &mount.collectors {
         registry.register_collector(Box::new(SharedCollector(collector.clone())));
     }
@@ -138,6 +139,7 @@ impl MetricsSnapshot {
             let name = format!("greenroom_{name}");
             family(encoder, (&name, help), kind, &["worker"], of_worker(number))?;
         }
+        // Numbers of the whole runtime have no label.
         let messages: usize = stats.actors.iter().map(|actor| actor.mailbox).sum();
         for (name, help, number) in [
             (
@@ -219,6 +221,7 @@ impl MetricsSnapshot {
             let name = format!("greenroom_spool_{name}");
             family(encoder, (&name, help), kind, &["spool"], of_spool(number))?;
         }
+        // One counter for all kinds of refusals, with the kind as a label.
         let refused = self.spools.iter().flat_map(|(name, status)| {
             let kinds = [
                 ("overloaded", status.refused.overloaded),

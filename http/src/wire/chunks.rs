@@ -50,6 +50,7 @@ impl Chunks {
     pub(super) fn read(&mut self, bytes: &[u8]) -> Result<usize, HttpRefusal> {
         let mut read = 0;
         while read < bytes.len() && !self.is_over() {
+            // Data is skipped as a whole, and only lines are read byte by byte.
             if let ChunkPosition::Data(left) = self.position {
                 let rest = bytes.len() - read;
                 let now = left.min(rest as u64);
@@ -83,6 +84,7 @@ impl Chunks {
                 }
                 ChunkPosition::Size(size, digits + 1)
             }
+            // A size has at least one digit.
             (ChunkPosition::Size(_, 0), _) => return malformed,
             (ChunkPosition::Size(size, _), b'\r') | (ChunkPosition::Extension(size), b'\r') => {
                 ChunkPosition::SizeEnd(size)

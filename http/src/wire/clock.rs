@@ -53,6 +53,7 @@ impl<'a> ConnectionClock<'a> {
             _ => return false,
         };
         let (now, changes) = (Instant::now(), self.shared.changes());
+        // The time begins anew whenever the connection waits for something else.
         if self.since.0 != changes {
             self.since = (changes, now);
         }

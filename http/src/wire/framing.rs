@@ -61,6 +61,7 @@ impl<'a> Framing<'a> {
             }
             RequestPart::Chunked(chunks) => chunks.read(bytes)?,
         };
+        // After the last byte of a body comes the next head.
         let is_over = match self.part {
             RequestPart::Sized(left) => left == 0,
             RequestPart::Chunked(chunks) => chunks.is_over(),

@@ -35,6 +35,7 @@ pub(super) fn check(bytes: &[u8], limits: &Limits) -> Result<(usize, RequestPart
     let is_old = request_line(line, limits)?;
     let mut fields = Fields::default();
     let mut count = 0;
+    // The empty line ends the head.
     while !rest.starts_with(b"\r\n") {
         count += 1;
         if count > limits.headers {
@@ -76,6 +77,7 @@ fn request_line(line: &[u8], limits: &Limits) -> Result<bool, HttpRefusal> {
     if target.iter().any(must_escape) {
         return Err(bad("a sign of the URI must be written as %XX"));
     }
+    // HTTP/2 and later ones are other protocols, which get an answer of their own.
     match version {
         b"HTTP/1.1" => Ok(false),
         b"HTTP/1.0" => Ok(true),

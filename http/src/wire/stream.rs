@@ -91,10 +91,12 @@ impl<'a> CheckedSocket<'a> {
                 self.heads += u64::from(was_in_head && passed > 0);
                 Ok(passed)
             }
+            // hyper gets another head instead, and the answer goes out in its turn.
             Err(why) if was_in_head => {
                 self.refuse(bytes, why);
                 Ok(0)
             }
+            // A body has no stand-in: hyper ends the connection.
             Err(why) => {
                 let error = io::Error::new(io::ErrorKind::InvalidData, why.why);
                 self.shared.note_refused(self.heads, why);
@@ -155,6 +157,7 @@ impl<'a> CheckedSocket<'a> {
             (_, false) => AwaitedPart::REST,
         };
         let is_late = self.shared.awaits(awaited, self.buffer.is_empty());
+        // A part of a head has come, so the client gets an answer.
         if is_late && !self.buffer.is_empty() {
             let head = mem::take(&mut self.buffer);
             let why = HttpRefusal {
@@ -235,6 +238,7 @@ impl CheckedSocket<'_> {
             }
             return Poll::Ready(written);
         }
+        // Nothing is awaited of the client meanwhile, but to take the answer within its time.
         self.shared.note_full();
         let time = self.shared.limits().write_time;
         let late = self.writing.get_or_insert_with(|| Box::new(sleep(time)));

@@ -13,6 +13,7 @@ pub(crate) fn bare(given: &str, is_tls: bool) -> Result<String, String> {
         Some((protocol, rest)) => (Some(protocol), rest),
         None => (None, given),
     };
+    // Links of a node are all TLS or all plain.
     match protocol {
         Some("tls") if !is_tls => Err(format!("{given:?} needs an identity")),
         Some("tcp") if is_tls => Err(format!("{given:?} is plain, and the node has an identity")),
@@ -49,6 +50,7 @@ pub(crate) fn bind(
         .trim_matches(['[', ']'])
         .parse::<std::net::IpAddr>()
         .is_err();
+    // Nobody can dial `0.0.0.0`, and a name may lead to more than one address.
     let dialled = match (is_any, is_name) {
         (true, _) => None,
         (false, true) => Some(format!("{host}:{}", at.port())),

@@ -139,6 +139,7 @@ impl Tcp {
         }
         let hello: Hello = receive(socket).await?;
         let name = &hello.member.name;
+        // With TLS the certificate, and not the hello, says who it is.
         if socket.peer().is_some_and(|peer| !stands_for(peer, name)) {
             return Err(format!(
                 "the certificate of the other node has no DNS name {name:?}"

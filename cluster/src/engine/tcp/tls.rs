@@ -122,6 +122,7 @@ impl Configs {
             }
         };
         let chain = read(certificate)?;
+        // Other nodes would refuse it.
         if !has_name(&chain[0], name) {
             let why = format!("it has no DNS name {name:?}, which is the name of the node");
             return Err(wrong(certificate, &why));
@@ -155,6 +156,7 @@ impl Configs {
             .with_custom_certificate_verifier(verifier)
             .with_client_auth_cert(chain, key)
             .map_err(|e| wrong(key_file, &e))?;
+        // No name of a node is sent in the clear, and no session outlives its link.
         client.enable_sni = false;
         client.resumption = Resumption::disabled();
         Ok(Configs {

@@ -115,7 +115,8 @@ impl SimNet {
     }
 
     /// Ends a node as the end of its process does: it sends nothing more, and receives nothing. Its
-    /// peers notice that when the ends of its connections arrive. A node of the same name may be opened again.
+    /// peers notice that when the ends of its connections arrive. A node of the same name may be
+    /// opened again.
     pub fn crash(&self, name: &str) {
         let engine = self.state().nodes.remove(name);
         if let Some(engine) = engine {

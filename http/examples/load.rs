@@ -20,7 +20,8 @@
 //! ```
 //!
 //! An answer with status 200 must be a table of the size that the path asks for, plain or in the
-//! envelope. A wrong table, or a connection that fails, ends it with exit status 71. With wrong arguments it is 2.
+//! envelope. A wrong table, or a connection that fails, ends it with exit status 71. With wrong
+//! arguments it is 2.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};

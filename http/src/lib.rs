@@ -16,9 +16,9 @@
 //!
 //! # Answers
 //! - The answer is JSON, plain or in an [envelope](Answers::Envelope).
-//! - A [`Refusal`](greenroom::Refusal) is answered with its error code, if that is a status from 200
-//!   to 599: a status below 200 is no final answer of HTTP. Otherwise the status is 503 if the actor has ended or its load is heavy, 504 after a
-//!   timeout, and 500 in all other cases.
+//! - A [`Refusal`](greenroom::Refusal) is answered with its error code, if that is a status from
+//!   200 to 599: a status below 200 is no final answer of HTTP. Otherwise the status is 503 if the
+//!   actor has ended or its load is heavy, 504 after a timeout, and 500 in all other cases.
 //! - The answers of a connection are sent in the order of the requests.
 //! - When a client is gone, its [`Reply`](greenroom::Reply) is not wanted any more. A client that has
 //!   closed its sending side counts as gone.

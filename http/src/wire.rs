@@ -1,7 +1,8 @@
 //! Bytes of a connection, between the socket and hyper.
 //!
-//! hyper sees only heads and bodies whose framing is strict: [`Framing`] looks at each byte
-//! first. [`CheckedSocket`] and [`ConnectionClock`] keep the times within which a head must come and an answer go.
+//! hyper sees only heads and bodies whose framing is strict: [`Framing`] looks at each byte first.
+//! [`CheckedSocket`] and [`ConnectionClock`] keep the times within which a head must come and an
+//! answer go.
 
 mod chunks;
 mod clock;

@@ -96,8 +96,8 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
     }
 }
 
-/// The asks of a peer that are remembered as given up, if no reply was found for them: more than a peer has under way in most programs, and some hundred
-/// KiB. Then the oldest one is forgotten.
+/// The asks of a peer that are remembered as given up, if no reply was found for them: more than a
+/// peer has under way in most programs, and some hundred KiB. Then the oldest one is forgotten.
 const MOST_GIVEN_UP: usize = 1 << 14;
 
 impl Link {

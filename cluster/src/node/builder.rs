@@ -81,8 +81,9 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds an address under which other nodes dial this one, as in [`listen_address`](Self::listen_address). The
-    /// default is where it listens, except at `0.0.0.0` and `[::]`.
+    /// Adds an address under which other nodes dial this one, as in
+    /// [`listen_address`](Self::listen_address). The default is where it listens, except at
+    /// `0.0.0.0` and `[::]`.
     pub fn advertised_address(mut self, address: impl Into<String>) -> Self {
         self.advertise.push(address.into());
         self

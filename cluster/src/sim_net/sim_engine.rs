@@ -1,7 +1,7 @@
 //! The engine of a node in a simulated net.
 //!
-//! One task of the simulation runs all that its thread would run with sockets. What two nodes send each other is in two lanes,
-//! each of them in order.
+//! One task of the simulation runs all that its thread would run with sockets. What two nodes send
+//! each other is in two lanes, each of them in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

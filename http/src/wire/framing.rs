@@ -37,8 +37,8 @@ impl<'a> Framing<'a> {
         matches!(self.part, RequestPart::Head(_))
     }
 
-    /// Returns how many of the next bytes may pass: a whole head, or bytes of a body. None may while a head is not complete: then it
-    /// must be called again with the same bytes and more.
+    /// Returns how many of the next bytes may pass: a whole head, or bytes of a body. None may
+    /// while a head is not complete: then it must be called again with the same bytes and more.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Result<usize, HttpRefusal> {
         let passed = match &mut self.part {
             RequestPart::Head(seen) => {

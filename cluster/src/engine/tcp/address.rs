@@ -50,7 +50,7 @@ pub(crate) fn bind(
         .trim_matches(['[', ']'])
         .parse::<std::net::IpAddr>()
         .is_err();
-    // Nobody can dial `0.0.0.0`, and a name may lead to more than one address.
+    // `0.0.0.0` cannot be dialled, and a name may lead to more than one address.
     let dialled = match (is_any, is_name) {
         (true, _) => None,
         (false, true) => Some(format!("{host}:{}", at.port())),

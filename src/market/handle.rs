@@ -83,15 +83,18 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
         // Here and not in the future, which would be as large as the job.
         if const { is_large::<F>() } {
             let mut offered = Offered::new(core, job.boxed());
-            return Either::Left(poll_fn(move |cx| match ready!(offered.poll(cx)) {
-                Ok(handle) => Poll::Ready(Ok(handle)),
-                Err(error) => without_full(error).unbox(),
+            return Either::Left(poll_fn(move |cx| {
+                let added = ready!(offered.poll(cx));
+                match offered.finish(added) {
+                    Ok(handle) => Poll::Ready(Ok(handle)),
+                    Err(error) => without_full(error).unbox(),
+                }
             }));
         }
         let mut offered = Offered::new(core, job);
         Either::Right(poll_fn(move |cx| {
-            let added = offered.poll(cx);
-            added.map(|added| added.map_err(without_full))
+            let added = ready!(offered.poll(cx));
+            Poll::Ready(offered.finish(added).map_err(without_full))
         }))
     }
 

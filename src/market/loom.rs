@@ -98,7 +98,8 @@ fn model_66_a_job_that_is_offered_to_an_idle_worker_runs() {
 /// Waits for room, then for the job. Returns whether the job ran, or came back unchanged.
 fn produce(core: &Arc<MarketCore<u8>>, key: u8) -> bool {
     let mut offered = Offered::new(core, Job::new(|| 2).key(key));
-    match wait_for(core, poll_fn(|cx| offered.poll(cx))) {
+    let added = wait_for(core, poll_fn(|cx| offered.poll(cx)));
+    match offered.finish(added) {
         Ok(job) => matches!(wait_for(core, job), Ok(2)),
         Err(TryOfferError::Stopping(job)) => (job.work)() == 2 && job.key == Some(key),
         Err(_) => panic!("the job waits for room and for nothing else"),

@@ -50,20 +50,16 @@ where
     /// Puts the job on the board now, or gives it back.
     pub(super) fn now(mut self) -> Result<JobHandle<T>, TryOfferError<Job<K, F>>> {
         let core = self.core.clone();
-        match core.change(|state, _| self.add(state)) {
-            Ok(ticket) => Ok(self.handle(ticket)),
-            Err(why) => Err(self.refused(why)),
-        }
+        let added = core.change(|state, _| self.add(state));
+        self.finish(added)
     }
 
-    /// Puts the job on the board when there is room, or gives it back. It is never full then.
-    pub(super) fn poll(
-        &mut self,
-        cx: &Context<'_>,
-    ) -> Poll<Result<JobHandle<T>, TryOfferError<Job<K, F>>>> {
+    /// Puts the job on the board when there is room, or says why not, for [`finish`](Self::finish). It
+    /// is never full then.
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<JobTicket, TryOfferError<()>>> {
         let mut waker = Some(KeptWaker::new(cx.waker()));
         let core = self.core.clone();
-        let added = core.change(|state, after| {
+        core.change(|state, after| {
             let added = self.add(state);
             // The waker goes into the line under the lock, so no room is given in between.
             if matches!(added, Err(TryOfferError::Full(()))) {
@@ -71,16 +67,11 @@ where
                 self.is_in_line = true;
                 let own = waker.take().expect("it was just made");
                 after.stale.extend(state.line.insert(number, own));
-                return None;
+                return Poll::Pending;
             }
             after.stale.extend(waker.take());
-            Some(added)
-        });
-        match added {
-            None => Poll::Pending,
-            Some(Ok(ticket)) => Poll::Ready(Ok(self.handle(ticket))),
-            Some(Err(why)) => Poll::Ready(Err(self.refused(why))),
-        }
+            Poll::Ready(added)
+        })
     }
 
     /// Puts the job on the board, or says why not.
@@ -118,25 +109,32 @@ where
         added
     }
 
-    fn handle(&mut self, ticket: JobTicket) -> JobHandle<T> {
-        // A key that the board knows is left over, and its drop may panic.
-        let key = self.key.take();
-        contain(|| drop(key));
-        JobHandle::new(self.cell.clone(), self.core.clone(), ticket)
-    }
-
-    fn refused(&mut self, why: TryOfferError<()>) -> TryOfferError<Job<K, F>> {
+    /// Returns the handle of a job that was added, or gives the job back.
+    pub(super) fn finish(
+        &mut self,
+        added: Result<JobTicket, TryOfferError<()>>,
+    ) -> Result<JobHandle<T>, TryOfferError<Job<K, F>>> {
+        let why = match added {
+            Ok(ticket) => {
+                // A key that the board knows is left over, and its drop may panic.
+                let key = self.key.take();
+                contain(|| drop(key));
+                let (cell, core) = (self.cell.clone(), self.core.clone());
+                return Ok(JobHandle::new(cell, core, ticket));
+            }
+            Err(why) => why,
+        };
         let work = self.cell.recover();
         let job = Job {
             work: work.expect("a job that was not accepted has its work"),
             key: self.key.take().map(Keyed::into_inner),
             priority: self.priority,
         };
-        match why {
+        Err(match why {
             TryOfferError::Full(()) => TryOfferError::Full(job),
             TryOfferError::Stopping(()) => TryOfferError::Stopping(job),
             TryOfferError::KeyBusy(()) => TryOfferError::KeyBusy(job),
-        }
+        })
     }
 }
 

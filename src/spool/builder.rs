@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::handle::Spool;
 use super::limits::{Overflow, SpoolError, SpoolLimits, judge_workers};
 use super::manager::{Factory, ObjectSpool};
-use super::pool::Pool;
+use super::pool::{Affinity, Pool};
 use crate::actor::{ActorBuilder, Handle, Reply};
 use crate::error::{AskError, Refusal, SpawnProblem};
 use crate::runtime::{Runtime, context};
@@ -25,7 +25,7 @@ pub struct SpoolBuilder<Q, R> {
     stand_down: Option<Duration>,
     queue_timeout: Option<Duration>,
     overflow: Overflow,
-    affinity: Option<Box<dyn Fn(&Q) -> u64 + Send + Sync>>,
+    affinity: Option<Affinity<Q>>,
     retries: u32,
     copy: Option<fn(&Q) -> Q>,
     name: Option<String>,
@@ -249,7 +249,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             )))
         };
         judge_workers(self.workers, || self.parameters())?;
-        // The first parameter out of range is named, in the order of document 2.
+        // The first parameter out of range is named, in the order that layer_cake has.
         match (self.capacity, self.responsiveness, self.stand_down) {
             (Some(size), _, _) if size < 1 => below("size", size.to_string(), "1"),
             (_, Some(time), _) if time < RESPONSIVENESS_MIN => {

@@ -21,19 +21,22 @@ use crate::task::Unordered;
 use crate::time::Alarm;
 use crate::waker::KeptWaker;
 
-/// The actor. A trace calls a spool without a name after this type, which therefore has the name of
-/// document 2.
+/// The actor. A trace calls a spool without a name after this type, which therefore has its name of
+/// layer_cake.
 pub(super) struct ObjectSpool<Q: Send + 'static, R: Send + 'static> {
     pool: Arc<Pool<Q, R>>,
     /// `None` if all workers join from outside.
     factory: Option<Factory<Q, R>>,
     /// The ends of the workers, with their keys and ids.
     ends: Unordered<BoxFuture<'static, (usize, u64)>>,
-    /// The permits for full mailboxes, with the keys and ids of the workers. `None` if one is closed.
-    rooms: Unordered<BoxFuture<'static, ((usize, u64), Option<Permit<(Q, Reply<R>)>>)>>,
+    /// The waits for room in full mailboxes.
+    rooms: Unordered<RoomFuture<Q, R>>,
     alarm: Alarm,
     is_stopping: bool,
 }
+
+/// Waits for a permit for the mailbox of the worker with this key and id; `None` if that is closed.
+type RoomFuture<Q, R> = BoxFuture<'static, ((usize, u64), Option<Permit<(Q, Reply<R>)>>)>;
 
 /// Makes the worker with this number.
 pub(super) type Factory<Q, R> = Box<dyn FnMut(usize) -> Address<(Q, Reply<R>)> + Send>;

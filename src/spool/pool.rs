@@ -22,12 +22,15 @@ use crate::tracer::forwarding;
 
 pub(super) struct Pool<Q, R> {
     dispatch: Mutex<Dispatch<Q, R>>,
-    /// Returns the hash of a question's key. Called without the lock.
-    affinity: Option<Box<dyn Fn(&Q) -> u64 + Send + Sync>>,
-    /// Copies a question, if a request may be tried again. Called without the lock.
+    /// Called without the lock, as `copy` is.
+    affinity: Option<Affinity<Q>>,
+    /// Copies a question, if a request may be tried again.
     copy: Option<fn(&Q) -> Q>,
     is_traced: bool,
 }
+
+/// Returns the hash of a question's key.
+pub(super) type Affinity<Q> = Box<dyn Fn(&Q) -> u64 + Send + Sync>;
 
 /// The greatest depth of replies that are completed within each other. Regular workers make a depth of
 /// one, and a stack has room for far more than this.
@@ -42,7 +45,7 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
     pub(super) fn new(
         limits: SpoolLimits,
         workers: usize,
-        affinity: Option<Box<dyn Fn(&Q) -> u64 + Send + Sync>>,
+        affinity: Option<Affinity<Q>>,
         copy: Option<fn(&Q) -> Q>,
         is_traced: bool,
     ) -> Arc<Self> {

@@ -1,6 +1,6 @@
 //! Why a spool refuses requests, what it answers then, and how often it did.
 //!
-//! The texts are those of document 2. Each request that came is counted once, when it has its
+//! The texts are those of layer_cake, see docs/origins.md. Each request that came is counted once, when it has its
 //! outcome.
 
 use std::time::Duration;

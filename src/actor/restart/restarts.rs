@@ -115,9 +115,9 @@ impl<T> Restarts<T> {
     /// than 0. With 0 restarts an actor is never restarted, which [`always`](Restarts::always)
     /// refuses. Restarts by hand, with [`Supervisor::restart`](crate::supervise::Supervisor), and
     /// those that another child causes do not count.
-    pub fn intensity(mut self, restarts: u32, within: Duration) -> Self {
+    pub fn intensity(mut self, restarts: u32, window: Duration) -> Self {
         self.restarts = restarts;
-        self.window = within;
+        self.window = window;
         self
     }
 

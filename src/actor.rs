@@ -54,7 +54,7 @@ pub use permit::Permit;
 pub(crate) use reply::Relay;
 pub use reply::Reply;
 pub use request::Request;
-pub(crate) use restart::{Bond, History, Order, Report};
+pub(crate) use restart::{Bond, BondOrder, BondReport, History};
 pub use restart::{Restartable, Restarting, Restarts};
 pub use sending::SendFuture;
 pub use source::SourceGuard;

@@ -27,7 +27,7 @@ pub(crate) use contents::Mailbox;
 pub(crate) use extras::MailboxOptions;
 pub(crate) use hooks::{Bond, HookOptions, Hooks};
 pub(crate) use line::PlaceInLine;
-pub(crate) use queue::{Batch, Taken};
+pub(crate) use queue::{Batch, TakenMessage};
 pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;
 pub(crate) use state::{Flags, RunOutcome, Termination, Wake};

@@ -1,7 +1,7 @@
 //! Tasks: everything that an executor can run, and the handle of a plain task.
 //!
 //! An executor handles [`Runnable`]s and nothing else. An actor is a cell with a [`Header`]. A
-//! plain task is a smaller cell without one. A call of a hosted value is a [`Job`].
+//! plain task is a smaller cell without one. A call of a hosted value is a [`HostedJob`].
 
 mod cell;
 mod executor;
@@ -24,7 +24,7 @@ mod unordered;
 
 pub(crate) use executor::{ActorExecutor, Executor, TaskHooks};
 pub(crate) use header::{Delivery, Ending, Header, Label, Look, SenderAction, VTable, look_at};
-pub(crate) use job::{Job, JobEnd};
+pub(crate) use job::{HostedJob, JobEnd};
 pub(crate) use key::TaskKey;
 pub(crate) use large::is_large;
 pub(crate) use live_index::LiveIndex;

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::reply::{self, AskState, Notified, Reply, Slot, wake_or_drop};
+use super::reply::{self, AskState, Notified, Reply, ReplySlot, wake_or_drop};
 use crate::error::{AskDetail, AskError};
 use crate::instant;
 use crate::lock::OneshotEnd;
@@ -57,7 +57,7 @@ pub fn reply<T>() -> (Reply<T>, Answer<T>) {
 #[must_use = "futures do nothing unless polled"]
 pub struct Answer<T> {
     /// `None` once the outcome was taken.
-    slot: Option<Slot<T>>,
+    slot: Option<ReplySlot<T>>,
     /// Whether it was polled before.
     has_waited: bool,
     /// The process of the actor that is asked.
@@ -65,7 +65,7 @@ pub struct Answer<T> {
 }
 
 impl<T> Answer<T> {
-    pub(super) fn new(slot: Slot<T>, process: Process) -> Self {
+    pub(super) fn new(slot: ReplySlot<T>, process: Process) -> Self {
         Answer {
             slot: Some(slot),
             has_waited: false,

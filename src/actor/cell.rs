@@ -47,15 +47,15 @@ use crate::tracer::Subject;
 
 /// What only this type can do is little, since each actor has a copy of it: the rest is in [`Base`].
 #[repr(C)]
-struct Cell<M, H, A, Fut, T> {
+struct ActorCell<M, H, A, Fut, T> {
     base: Base<M, H>,
-    lifecycle: UnsafeCell<Lifecycle<Parts<M, A, Fut>, Fut, T>>,
+    lifecycle: UnsafeCell<Lifecycle<CellParts<M, A, Fut>, Fut, T>>,
     /// Used by the context alone.
     reader: UnsafeCell<Reader<M>>,
 }
 
 /// An actor, and the function that turns it and its context into a future.
-pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
+pub(super) type CellParts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 
 /// Creates and schedules a cell, which comes with one address and the right to join, each with a
 /// reference.
@@ -67,7 +67,7 @@ pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 #[track_caller]
 pub(super) fn new<M, H, A, Fut>(
     executor: H,
-    parts: Parts<M, A, Fut>,
+    parts: CellParts<M, A, Fut>,
     options: ActorOptions<M>,
 ) -> (NonNull<Core<M>>, Option<A>)
 where
@@ -77,17 +77,17 @@ where
     Fut: Future + 'static,
 {
     if const { is_large::<A>() || is_large::<Fut>() } {
-        let parts: Parts<M, _, _> = (Box::new(parts), |parts, cx| {
+        let parts: CellParts<M, _, _> = (Box::new(parts), |parts, cx| {
             let (actor, begin) = *parts;
             Large::<A, Fut>::new(begin(actor, cx))
         });
-        let (core, refused) = Cell::create(executor, parts, options);
+        let (core, refused) = ActorCell::create(executor, parts, options);
         return (core, refused.map(|parts| parts.0));
     }
-    Cell::create(executor, parts, options)
+    ActorCell::create(executor, parts, options)
 }
 
-impl<M, H, A, Fut> Cell<M, H, A, Fut, Fut::Output>
+impl<M, H, A, Fut> ActorCell<M, H, A, Fut, Fut::Output>
 where
     M: Send + 'static,
     H: ActorExecutor,
@@ -97,7 +97,7 @@ where
     #[track_caller]
     fn create(
         executor: H,
-        parts: Parts<M, A, Fut>,
+        parts: CellParts<M, A, Fut>,
         options: ActorOptions<M>,
     ) -> (NonNull<Core<M>>, Option<A>) {
         let cell = blocks::room::<Self>();
@@ -148,7 +148,7 @@ where
     }
 
     /// Returns the lifecycle, which is the caller's (CELL-3).
-    fn life(&self) -> *mut Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output> {
+    fn life(&self) -> *mut Lifecycle<CellParts<M, A, Fut>, Fut, Fut::Output> {
         self.lifecycle.with_mut(|life| life)
     }
 
@@ -174,7 +174,8 @@ where
         let polled = unsafe {
             let waker = Header::waker(header);
             let mut cx = std::task::Context::from_waker(&waker);
-            let begin = |(actor, begin): Parts<M, A, Fut>| begin(actor, cell.base.context(header));
+            let begin =
+                |(actor, begin): CellParts<M, A, Fut>| begin(actor, cell.base.context(header));
             life.poll(begin, &cell.base, &mut cx)
         };
         drop(entered);

@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use super::address::Address;
 use super::family::Kinship;
-use super::source::{Feed, Source, SourceSet};
+use super::source::{AttachedSource, Feed, SourceSet};
 use crate::contain::{Panic, contain};
 use crate::tracer::MessageSource;
 
@@ -25,7 +25,7 @@ pub struct Child {
 /// All children of one actor.
 pub(super) struct Children<M> {
     /// By the number of the adoption.
-    members: BTreeMap<u64, Member>,
+    members: BTreeMap<u64, AdoptedChild>,
     /// By the number of the adoption, too.
     results: SourceSet<M>,
     /// The number of the next adoption.
@@ -34,21 +34,11 @@ pub(super) struct Children<M> {
     stopped: u64,
 }
 
-struct Member {
+struct AdoptedChild {
     child: Child,
-    address: Box<dyn Stop>,
+    /// Stops the child. It has an address, so that the child stays open.
+    stop: Box<dyn Fn() + Send + Sync>,
     _kinship: Kinship,
-}
-
-/// An address without its message type.
-trait Stop: Send + Sync {
-    fn stop(&self);
-}
-
-impl<M: Send> Stop for Address<M> {
-    fn stop(&self) {
-        self.stop();
-    }
 }
 
 impl<M> Children<M> {
@@ -68,17 +58,18 @@ impl<M> Children<M> {
         kinship: Kinship,
         feed: Feed<M>,
     ) {
-        let member = Member {
+        let member = AdoptedChild {
             child: Child {
                 id: address.id(),
                 name: address.name().map(Into::into),
             },
-            address: Box::new(address),
+            stop: Box::new(move || address.stop()),
             _kinship: kinship,
         };
         self.members.insert(self.next, member);
         let from = MessageSource::Child(self.next);
-        self.results.push(from, Source::new(feed, None, None));
+        self.results
+            .push(from, AttachedSource::new(feed, None, None));
         self.next += 1;
     }
 
@@ -94,7 +85,7 @@ impl<M> Children<M> {
     pub(super) fn stop(&mut self) {
         for member in self.members.range(self.stopped..).rev() {
             // Only a forked process panics here, and it may be unwinding already.
-            contain(|| member.1.address.stop());
+            contain(|| (member.1.stop)());
         }
         self.stopped = self.next;
     }

@@ -31,7 +31,7 @@ use super::reader::Reader;
 use super::recipient::Recipient;
 use super::weak_address::WeakAddress;
 use crate::error::End;
-use crate::mailbox::{Batch, Flags, Mailbox, Taken};
+use crate::mailbox::{Batch, Flags, Mailbox, TakenMessage};
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
 use crate::task::run::{self, CurrentRun};
@@ -352,10 +352,10 @@ impl<M> Context<M> {
     #[inline]
     fn poll_recv(&mut self, waker: &Waker) -> Poll<Option<M>> {
         // A large message stays in its batch while the steps return. So it is copied once.
-        let polled = match Taken::<M>::IS_LARGE {
+        let polled = match TakenMessage::<M>::IS_LARGE {
             true => self
                 .poll_in_run(waker, Mailbox::receive_of_batch)
-                .map(|polled| polled.map(|taken| taken.map(Taken::read))),
+                .map(|polled| polled.map(|taken| taken.map(TakenMessage::read))),
             false => self.poll_in_run(waker, |mailbox, batch| Some(mailbox.receive(batch))),
         };
         polled.unwrap_or_else(|| self.poll_recv_anyhow(waker))

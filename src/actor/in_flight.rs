@@ -27,14 +27,14 @@ pub(super) struct InFlight<M> {
     requests: Slab<Arc<dyn Waiting<M>>>,
     /// The keys that the actor has taken out of the list, last one first.
     taken: Vec<u32>,
-    answered: Arc<Mutex<Answered>>,
+    answered: Arc<Mutex<AnsweredRequests>>,
     /// Keeps the actor open while a request waits.
     address: Option<Address<M>>,
 }
 
 /// The keys of the requests that were answered.
 #[derive(Default)]
-struct Answered {
+struct AnsweredRequests {
     keys: Vec<u32>,
     /// The waker of the actor, if it waits for an answer.
     actor: Option<KeptWaker>,
@@ -43,7 +43,7 @@ struct Answered {
 /// A request in flight.
 pub(super) struct Flight<T, F> {
     key: u32,
-    answered: Arc<Mutex<Answered>>,
+    answered: Arc<Mutex<AnsweredRequests>>,
     /// `None` once the request was answered or given up. Used by the actor alone.
     parts: SpinLock<Option<FlightParts<T, F>>>,
 }
@@ -67,7 +67,7 @@ impl<M> InFlight<M> {
         InFlight {
             requests: Slab::new(),
             taken: Vec::new(),
-            answered: Arc::new(Mutex::new(Answered::default())),
+            answered: Arc::new(Mutex::new(AnsweredRequests::default())),
             address: None,
         }
     }

@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::cell::{self, Parts};
+use super::cell::{self, CellParts};
 use super::context::Context;
 use super::core::ActorOptions;
 use super::handle::Handle;
@@ -166,7 +166,7 @@ fn nobodys_context<M: Send + 'static>() -> Context<M> {
         mailbox: MailboxOptions::of(None),
         priority: 0,
     };
-    let parts: Parts<M, _, _> = ((), |(), _| ready(()));
+    let parts: CellParts<M, _, _> = ((), |(), _| ready(()));
     let (core, _) = cell::new(Nowhere, parts, options);
     // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
     let handle = unsafe { Handle::<M, ()>::new(core) };

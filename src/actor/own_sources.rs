@@ -9,14 +9,14 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use super::children::{Child, Children};
 use super::core::CoreRef;
 use super::in_flight::InFlight;
-use super::source::{Source, SourceSet};
+use super::source::{AttachedSource, SourceSet};
 use crate::contain::Panic;
 use crate::error::FaultyPart;
 use crate::tracer::MessageSource;
 use crate::waiters::{Ticket, Waiters};
 use crate::waker::KeptWaker;
 
-/// The [`Sources`] of an actor that may have none. The type of an actor that adds none is compiled
+/// The [`OwnSources`] of an actor that may have none. The type of an actor that adds none is compiled
 /// without them.
 pub(super) trait SomeSources<M>: Send {
     /// Returns a message of a source that is ready, or `None` if all sources have ended.
@@ -35,10 +35,10 @@ pub(super) trait SomeSources<M>: Send {
     fn stop_children(&mut self);
     fn list_children(&self) -> Vec<Child>;
     /// Returns the sources themselves, to which others can be added.
-    fn all(&mut self) -> &mut Sources<M>;
+    fn all(&mut self) -> &mut OwnSources<M>;
 }
 
-pub(super) struct Sources<M> {
+pub(super) struct OwnSources<M> {
     set: SourceSet<M>,
     pub(super) children: Children<M>,
     /// `None` before the first request.
@@ -55,9 +55,9 @@ pub(super) struct Sources<M> {
     other: Option<(Arc<Waiters>, Ticket)>,
 }
 
-impl<M> Sources<M> {
+impl<M> OwnSources<M> {
     pub(super) fn new() -> Self {
-        Sources {
+        OwnSources {
             set: SourceSet::new(),
             children: Children::new(),
             in_flight: None,
@@ -68,7 +68,7 @@ impl<M> Sources<M> {
         }
     }
 
-    pub(super) fn add(&mut self, from: MessageSource, source: Source<M>) {
+    pub(super) fn add(&mut self, from: MessageSource, source: AttachedSource<M>) {
         self.set.push(from, source);
     }
 
@@ -117,7 +117,7 @@ impl<M> Sources<M> {
     }
 }
 
-impl<M: Send> SomeSources<M> for Sources<M> {
+impl<M: Send> SomeSources<M> for OwnSources<M> {
     fn close(&mut self) -> bool {
         if !self.set.is_empty() {
             self.set = SourceSet::new();
@@ -175,7 +175,7 @@ impl<M: Send> SomeSources<M> for Sources<M> {
         self.children.list().collect()
     }
 
-    fn all(&mut self) -> &mut Sources<M> {
+    fn all(&mut self) -> &mut OwnSources<M> {
         self
     }
 }

@@ -22,7 +22,7 @@ use crate::task::loss::{self, Loss};
 use crate::waker::KeptWaker;
 
 /// An end of a slot.
-pub(super) type Slot<T> = OneshotEnd<AskState<T>>;
+pub(super) type ReplySlot<T> = OneshotEnd<AskState<T>>;
 
 pub(super) enum AskState<T> {
     /// Not answered yet; the asker may have left its waker.
@@ -120,8 +120,8 @@ impl<T> AskState<T> {
 ///     let (mut value, mut waiting) = (None, Vec::new());
 ///     while let Some(message) = cx.recv().await {
 ///         match message {
-///             Slot::Set(number) => value = Some(number),
-///             Slot::Get(reply) => waiting.push(reply),
+///             ReplySlot::Set(number) => value = Some(number),
+///             ReplySlot::Get(reply) => waiting.push(reply),
 ///         }
 ///         if let Some(value) = value {
 ///             for reply in waiting.drain(..) {
@@ -133,8 +133,8 @@ impl<T> AskState<T> {
 ///
 /// greenroom::run(async {
 ///     let slot = spawn!(slot(_));
-///     let set = async { slot.tell(Slot::Set(42)) };
-///     let (answer, told) = futures::join!(slot.ask(Slot::Get), set);
+///     let set = async { slot.tell(ReplySlot::Set(42)) };
+///     let (answer, told) = futures::join!(slot.ask(ReplySlot::Get), set);
 ///     assert_eq!(answer, Ok(42));
 ///     told.unwrap();
 /// });
@@ -145,7 +145,7 @@ pub struct Reply<T> {
 }
 
 impl<T> Reply<T> {
-    pub(super) fn new(slot: Slot<T>) -> Self {
+    pub(super) fn new(slot: ReplySlot<T>) -> Self {
         Reply {
             slot: TakeableEnd::new(slot),
         }
@@ -275,7 +275,7 @@ impl<T> Reply<T> {
     }
 
     #[inline]
-    fn into_slot(self) -> Option<Slot<T>> {
+    fn into_slot(self) -> Option<ReplySlot<T>> {
         ManuallyDrop::new(self).slot.take_mut()
     }
 }
@@ -283,7 +283,7 @@ impl<T> Reply<T> {
 /// Completes the slot and wakes the asker. Unneeded values are dropped after the lock is released.
 // Inlined by force, so that the outcome is written in place.
 #[inline(always)]
-fn complete<T>(slot: Slot<T>, outcome: AskState<T>) {
+fn complete<T>(slot: ReplySlot<T>, outcome: AskState<T>) {
     let mut notified = Notified::Nobody;
     let previous = slot.finish(|slot| match slot {
         AskState::Open(_) => std::mem::replace(slot, outcome),
@@ -402,11 +402,11 @@ impl<T> Drop for Reply<T> {
 /// Completes the slot of a reply that was not answered, now or after the panic that unwinds.
 #[cold]
 #[inline(never)]
-fn lose<T>(slot: Slot<T>) {
+fn lose<T>(slot: ReplySlot<T>) {
     loss::complete(Box::new(slot));
 }
 
-impl<T> loss::Lost for Slot<T> {
+impl<T> loss::Lost for ReplySlot<T> {
     fn complete(self: Box<Self>, loss: Loss) {
         let outcome = match loss {
             Loss::Cause(detail) => AskState::rare(RareState::Lost(detail)),

@@ -38,12 +38,12 @@ use crate::task::TaskInfo;
 /// nothing else.
 #[must_use = "futures do nothing unless polled"]
 pub struct Request<T> {
-    phase: Phase<T>,
+    phase: RequestPhase<T>,
     limit: Option<Duration>,
 }
 
 /// A request begins small, since most are sent by `on_answer`, which keeps the answer alone.
-enum Phase<T> {
+enum RequestPhase<T> {
     /// Not sent.
     Question(Box<dyn Questioning<T>>),
     /// Polled.
@@ -84,7 +84,7 @@ impl<M: Send + 'static> Address<M> {
     {
         let address = self.clone();
         Request {
-            phase: Phase::Question(Box::new(Question { address, question })),
+            phase: RequestPhase::Question(Box::new(Question { address, question })),
             limit: None,
         }
     }
@@ -214,7 +214,7 @@ impl<T> Request<T> {
     /// Creates the request of an ask that waits for room.
     pub(super) fn of(asking: Box<dyn Asking<T>>) -> Self {
         Request {
-            phase: Phase::Asking(asking),
+            phase: RequestPhase::Asking(asking),
             limit: None,
         }
     }
@@ -222,7 +222,7 @@ impl<T> Request<T> {
     /// Takes the limit of a request that was not polled.
     pub(super) fn take_limit(&mut self) -> Option<Duration> {
         match self.phase {
-            Phase::Question(_) => self.limit.take(),
+            RequestPhase::Question(_) => self.limit.take(),
             _ => None,
         }
     }
@@ -233,7 +233,7 @@ impl<T> Request<T> {
         launch: &mut dyn FnMut(Answer<T>, TaskInfo),
     ) -> Result<Launched<T>, Self> {
         match self.phase {
-            Phase::Question(question) => Ok(question.send(launch)),
+            RequestPhase::Question(question) => Ok(question.send(launch)),
             _ => Err(self),
         }
     }
@@ -248,13 +248,14 @@ impl<T> Future for Request<T> {
     /// As [`Address::ask`].
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if let Phase::Question(_) = this.phase
-            && let Phase::Question(question) = mem::replace(&mut this.phase, Phase::Over)
+        if let RequestPhase::Question(_) = this.phase
+            && let RequestPhase::Question(question) =
+                mem::replace(&mut this.phase, RequestPhase::Over)
         {
-            this.phase = Phase::Asking(question.ask(this.limit));
+            this.phase = RequestPhase::Asking(question.ask(this.limit));
         }
         match &mut this.phase {
-            Phase::Asking(asking) => asking.poll(cx),
+            RequestPhase::Asking(asking) => asking.poll(cx),
             _ => panic!("a request polled after its question has panicked"),
         }
     }
@@ -263,7 +264,7 @@ impl<T> Future for Request<T> {
 impl<T> fmt::Debug for Request<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.phase {
-            Phase::Asking(asking) => asking.fmt(f),
+            RequestPhase::Asking(asking) => asking.fmt(f),
             _ => f.write_str("Ask(not sent)"),
         }
     }

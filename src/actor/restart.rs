@@ -7,7 +7,7 @@ mod history;
 mod restarting;
 mod restarts;
 
-pub(crate) use bond::{Bond, Order, Report};
+pub(crate) use bond::{Bond, BondOrder, BondReport};
 pub(crate) use history::History;
 pub use restarting::{Restartable, Restarting};
 pub use restarts::Restarts;

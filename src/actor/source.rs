@@ -20,7 +20,7 @@ use crate::actor::address::Address;
 use crate::contain::{Panic, Step, attempt_or_clear, contain};
 
 /// One source.
-pub(in crate::actor) struct Source<M> {
+pub(in crate::actor) struct AttachedSource<M> {
     /// `None` once the source has ended.
     feed: Option<Feed<M>>,
     /// The state shared with the guard, if there is one.
@@ -42,13 +42,13 @@ impl<M> Feed<M> {
     }
 }
 
-impl<M> Source<M> {
+impl<M> AttachedSource<M> {
     pub(in crate::actor) fn new(
         feed: Feed<M>,
         switch: Option<Arc<Switch>>,
         address: Option<Address<M>>,
     ) -> Self {
-        Source {
+        AttachedSource {
             feed: Some(feed),
             switch,
             address,
@@ -88,7 +88,7 @@ impl<M> Source<M> {
     }
 }
 
-impl<M> Drop for Source<M> {
+impl<M> Drop for AttachedSource<M> {
     fn drop(&mut self) {
         self.end();
     }

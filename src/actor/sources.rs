@@ -24,9 +24,9 @@ pub use returns::{Returned, Returns};
 use super::address::Address;
 use super::context::Context;
 use super::in_flight::{Flight, FlightParts};
-use super::own_sources::Sources;
+use super::own_sources::OwnSources;
 use super::request::{Launched, Request};
-use super::source::{Feed, Source, SourceGuard, Standing, Switch};
+use super::source::{AttachedSource, Feed, SourceGuard, Standing, Switch};
 use crate::contain::contain;
 use crate::error::{AskError, End, Fault};
 use crate::time::{Interval, sleep, timeout};
@@ -48,11 +48,11 @@ impl<M: Send + 'static> Context<M> {
         self.close_sources_if_closed();
         let (core, _) = self.parts();
         if core.is_closed() {
-            return drop(Source::new(feed, switch, None));
+            return drop(AttachedSource::new(feed, switch, None));
         }
         let keeps_open = standing == Standing::Foreground;
         let address = keeps_open.then(|| Address::own(core));
-        let source = Source::new(feed, switch, address);
+        let source = AttachedSource::new(feed, switch, address);
         self.sources_made().add(from, source);
     }
 
@@ -68,10 +68,10 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Returns the sources, which are created if there are none.
-    fn sources_made(&mut self) -> &mut Sources<M> {
+    fn sources_made(&mut self) -> &mut OwnSources<M> {
         let (_, reader) = self.parts();
         if !reader.has_sources() {
-            reader.put_sources(Box::new(Sources::new()));
+            reader.put_sources(Box::new(OwnSources::new()));
         }
         reader.sources().expect("they were put there").all()
     }

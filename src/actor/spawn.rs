@@ -13,7 +13,7 @@ use std::future::Future;
 
 pub use target::{Current, Detached, SpawnFrom, SpawnTarget};
 
-use super::cell::{self, Parts};
+use super::cell::{self, CellParts};
 use super::context::Context;
 use super::core::ActorOptions;
 use super::handle::Handle;
@@ -408,7 +408,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// # Panics
     /// If an option is out of range.
     #[track_caller]
-    pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, ActorOptions<M>) {
+    pub(super) fn take_apart(self) -> (CellParts<M, A, Fut>, ActorOptions<M>) {
         if let Err(problem) = self.options.judge() {
             panic!("{}", self.options.describe(problem));
         }

@@ -208,18 +208,18 @@ impl fmt::Debug for AskDetail {
 /// An actor is shown by its name, or as `actor #` and its [`id`](crate::Address::id); a simulation
 /// uses numbers of its own. A long text leaves out most names and counts them. A clone is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deadlock(Arc<Waits>);
+pub struct Deadlock(Arc<DeadlockNames>);
 
 /// Behind one pointer, so that it does not enlarge the error.
 #[derive(Debug, PartialEq, Eq)]
-struct Waits {
+struct DeadlockNames {
     names: String,
     is_cycle: bool,
 }
 
 impl Deadlock {
     pub(crate) fn new(names: String, is_cycle: bool) -> Self {
-        Deadlock(Arc::new(Waits { names, is_cycle }))
+        Deadlock(Arc::new(DeadlockNames { names, is_cycle }))
     }
 
     pub(crate) fn is_cycle(&self) -> bool {

@@ -13,7 +13,7 @@
 //!   order.
 //! - QUEUE-2: only the last block has room, and no block in the list is empty, except a spare that
 //!   `push` has just added.
-//! - QUEUE-3: a [`Taken`] message is read before its queue or batch is used again: that of a queue in
+//! - QUEUE-3: a [`TakenMessage`] message is read before its queue or batch is used again: that of a queue in
 //!   the same critical section. Until then no other code uses the slot of the message. An
 //!   [`Emptied`] block has left its list, so no queue and no batch uses it.
 #![expect(
@@ -121,12 +121,12 @@ impl<M> MessageQueue<M> {
     }
 
     /// Takes the oldest message.
-    pub(crate) fn take_one(&mut self) -> Option<Taken<M>> {
+    pub(crate) fn take_one(&mut self) -> Option<TakenMessage<M>> {
         let last = self.last?;
         // SAFETY: (QUEUE-1) the blocks are the queue's.
         let first = unsafe { last.as_ref() }.next;
         // SAFETY: (QUEUE-1, QUEUE-2) the first block is the queue's and contains a message.
-        let taken = unsafe { Taken::of(first) };
+        let taken = unsafe { TakenMessage::of(first) };
         if taken.emptied.is_some() {
             if first == last {
                 self.last = None;
@@ -199,10 +199,10 @@ impl<M> Batch<M> {
 
     /// Takes the oldest message.
     #[inline]
-    pub(crate) fn take_one(&mut self) -> Option<Taken<M>> {
+    pub(crate) fn take_one(&mut self) -> Option<TakenMessage<M>> {
         let first = self.first?;
         // SAFETY: (QUEUE-1, QUEUE-2) the first block is the batch's and contains a message.
-        let taken = unsafe { Taken::of(first) };
+        let taken = unsafe { TakenMessage::of(first) };
         if taken.emptied.is_some() {
             // SAFETY: (QUEUE-1) the block is the batch's.
             let next = unsafe { first.as_ref() }.next;
@@ -213,7 +213,7 @@ impl<M> Batch<M> {
 
     /// Takes the oldest message and reads it.
     pub(crate) fn pop(&mut self) -> Option<M> {
-        self.take_one().map(Taken::read)
+        self.take_one().map(TakenMessage::read)
     }
 
     /// Calls `f` with each message, oldest first. A panic of `f` leaves the batch as it was.
@@ -265,7 +265,7 @@ impl<M> Drop for Batch<M> {
 /// A message that has left its queue or batch, and is still in its block. So a large one of a batch
 /// is moved to its receiver at once.
 #[must_use = "a message that is not read is lost"]
-pub(crate) struct Taken<M> {
+pub(crate) struct TakenMessage<M> {
     place: NonNull<M>,
     /// The block, if the message is its last one.
     emptied: Option<Emptied<M>>,
@@ -282,7 +282,7 @@ impl<M> Drop for Emptied<M> {
     }
 }
 
-impl<M> Taken<M> {
+impl<M> TakenMessage<M> {
     /// Whether a message should be copied once only: if it has more than 256 bytes. A smaller one is
     /// moved in a few instructions, and what is kept of it here would take as many.
     pub(crate) const IS_LARGE: bool = size_of::<M>() > 256;
@@ -299,7 +299,7 @@ impl<M> Taken<M> {
         let header = unsafe { block.as_mut() };
         header.read += 1;
         let emptied = (header.read == header.written).then(|| Emptied(block));
-        Taken { place, emptied }
+        TakenMessage { place, emptied }
     }
 
     /// Moves the message out, and frees its block if it was emptied.

@@ -7,7 +7,7 @@
 use std::task::{Poll, Waker};
 
 use super::contents::Mailbox;
-use super::queue::{Batch, Taken};
+use super::queue::{Batch, TakenMessage};
 use super::send::wake_foreign;
 use super::state::Flags;
 use crate::sync::mutant;
@@ -22,7 +22,7 @@ impl<M> Mailbox<M> {
     #[inline(always)]
     pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Poll<Option<M>> {
         match self.receive_of_batch(batch) {
-            Some(taken) => taken.map(|taken| taken.map(Taken::read)),
+            Some(taken) => taken.map(|taken| taken.map(TakenMessage::read)),
             None => self.receive_one(),
         }
     }
@@ -30,7 +30,10 @@ impl<M> Mailbox<M> {
     /// Does the same, but leaves the message in the batch until it is read. Returns `None` if the
     /// mailbox is bounded and has news: its messages do not come in batches.
     #[inline(always)]
-    pub(crate) fn receive_of_batch(&self, batch: &mut Batch<M>) -> Option<Poll<Option<Taken<M>>>> {
+    pub(crate) fn receive_of_batch(
+        &self,
+        batch: &mut Batch<M>,
+    ) -> Option<Poll<Option<TakenMessage<M>>>> {
         if batch.is_empty() {
             let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::ABANDONED);
             let seen = self.state.peek();

@@ -4,7 +4,7 @@ pub(super) mod sections;
 
 use std::collections::VecDeque;
 
-use super::queue::{Batch, MessageQueue, Spare, Taken};
+use super::queue::{Batch, MessageQueue, Spare, TakenMessage};
 use std::task::Poll;
 
 use super::Mailbox;
@@ -76,7 +76,7 @@ fn same_as_a_deque<M: Message>() {
             assert_eq!(
                 queue
                     .take_one()
-                    .map(Taken::read)
+                    .map(TakenMessage::read)
                     .map(|message| message.number()),
                 model.pop_front()
             );
@@ -85,7 +85,7 @@ fn same_as_a_deque<M: Message>() {
         assert_eq!(queue.len(), model.len());
     }
     assert_eq!(queue.take().clear(), model.len());
-    assert!(queue.take_one().map(Taken::read).is_none());
+    assert!(queue.take_one().map(TakenMessage::read).is_none());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_push_without_room_leaves_the_message_where_it_is() {
     assert!(!queue.push(&mut message, &mut none));
     assert_eq!(message, Some(7));
     push_one(&mut queue, 7);
-    assert_eq!(queue.take_one().map(Taken::read), Some(7));
+    assert_eq!(queue.take_one().map(TakenMessage::read), Some(7));
 }
 
 fn push_one(queue: &mut MessageQueue<u64>, number: u64) {

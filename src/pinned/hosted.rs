@@ -16,7 +16,7 @@ use super::local::PinnedLocal;
 use super::thread::{PinnedThread, ThreadKeep};
 use crate::contain::contain;
 use crate::error::HostFault;
-use crate::task::{Job, JobEnd, is_large};
+use crate::task::{HostedJob, JobEnd, is_large};
 use crate::waker::KeptWaker;
 
 /// A value that never leaves its pinned thread: closures are sent to it, results come back.
@@ -110,7 +110,7 @@ impl<T: 'static> Hosted<T> {
             let value = PinnedLocal::with(|local| local.get(key))?;
             Some(call(value.downcast_ref()?))
         });
-        let mut sent: Option<Job<_, _, _>> = None;
+        let mut sent: Option<HostedJob<_, _, _>> = None;
         poll_fn(move |cx| {
             let end = match &mut sent {
                 _ if !thread.runtime().is_here() => JobEnd::Lost,

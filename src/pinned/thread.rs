@@ -30,7 +30,7 @@ use crate::park::{self, Parker};
 use crate::runtime::{HostPhase, HostThread, Inner, LiveCells};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{CachePadded, Mutex, mutant};
-use crate::task::{Job, Runnable, Task, TaskKey, spawn_unchecked};
+use crate::task::{HostedJob, Runnable, Task, TaskKey, spawn_unchecked};
 use crate::timers::Timers;
 use crate::waker::KeptWaker;
 
@@ -167,12 +167,12 @@ impl PinnedThread {
         self: &Arc<PinnedThread>,
         job: F,
         waker: KeptWaker,
-    ) -> Job<Arc<PinnedThread>, F, R>
+    ) -> HostedJob<Arc<PinnedThread>, F, R>
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        Job::new(self, self.runtime.is_watching(), job, waker)
+        HostedJob::new(self, self.runtime.is_watching(), job, waker)
     }
 
     /// Counts runnables that the thread has taken. Either the thread that closes sees the new

@@ -32,13 +32,14 @@ use super::driver::Driver;
 use super::inner::Inner;
 use super::options::RuntimeOptions;
 use super::worker_thread::work;
+use crate::error::UnhandledFault;
 use crate::scheduler::policy::{Setup, Stealing};
 use crate::scheduler::queues::Queues;
 use crate::scheduler::sleep::WATCH;
 use crate::scheduler::{Choice, PolicyImpl, Scheduler};
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, Process, UnsafeCell};
-use crate::task::{Executor, Header, Label, Runnable, TaskInfo, VTable};
+use crate::task::{Executor, Header, Label, Runnable, TaskHooks, TaskInfo, VTable};
 use crate::tracer::Subject;
 
 /// Returns a runtime whose workers are not started and, once started, do not count as activity. The
@@ -229,24 +230,27 @@ static TOKEN: VTable = VTable {
     },
     schedule: |_| unreachable!("a token is never scheduled"),
     wake: |_| unreachable!("a token has no waker"),
-    stop: |_| unreachable!("a token is not registered"),
-    cancel: |_| unreachable!("a token is not registered"),
+    end: |_, _| unreachable!("a token is not registered"),
     free: |_| unreachable!("a token has no references"),
     take_result: |_, _| unreachable!("a token has no result"),
-    drop_result: |_| unreachable!("a token has no result"),
     info: |_| TaskInfo::of_actor(0, None, 0),
-    undelivered: |_, _| unreachable!("a token has no messages"),
-    trace: |_, _| unreachable!("a token has no messages"),
     subject: |_| Subject::default(),
-    tracer: |_, _| {},
     look: |_| unreachable!("a token is not registered"),
-    refuse: |_| unreachable!("a token is not registered"),
-    report: |_, _, _| unreachable!("a token has no sources"),
-    restarted: |_, _, _| unreachable!("a token has one life"),
-    process: |_| unreachable!("a token has no executor"),
+    hooks: |_| NonNull::from(&NO_HOOKS),
     reader: |_| unreachable!("a token has no messages"),
     delivery: |_, _| unreachable!("a token has no messages"),
 };
+
+/// The hooks of tokens, which have no executor.
+struct NoHooks;
+
+static NO_HOOKS: NoHooks = NoHooks;
+
+impl TaskHooks for NoHooks {
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
+        unreachable!("a token has no fault: {unhandled}")
+    }
+}
 
 /// Creates a runnable that runs `body` once.
 pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {

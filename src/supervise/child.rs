@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::actor::{Address, Bond, Handle, Join, Order};
+use crate::actor::{Address, Bond, BondOrder, Handle, Join};
 use crate::contain::contain;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
@@ -14,7 +14,7 @@ use crate::task::TaskInfo;
 pub(super) trait ErasedChild: Send + Sync {
     fn info(&self) -> TaskInfo;
 
-    fn order(&self, order: Order);
+    fn order(&self, order: BondOrder);
 
     /// Asks the child to end by itself. One that waits does so once it was ordered to run.
     fn stop(&self);
@@ -72,7 +72,7 @@ impl<M: Send + 'static, T: Send + 'static> ErasedChild for ActorChild<M, T> {
         self.address.info()
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: BondOrder) {
         self.bond.give(order);
     }
 

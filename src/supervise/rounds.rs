@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::error::Escalated;
 use super::options::Strategy;
 use super::supervising::{ChildPhase, Supervising, SupervisorMode};
-use crate::actor::{Order, Report};
+use crate::actor::{BondOrder, BondReport};
 use crate::instant::Instant;
 
 /// The number of faults of a child that are kept.
@@ -46,7 +46,7 @@ impl Supervising {
     /// Reports to the supervisor above that the children have begun, if it was not reported.
     fn report_begun(&mut self) {
         if std::mem::take(&mut self.reports_begun) {
-            self.tree.report(Report::Begun);
+            self.tree.report(BondReport::Started);
         }
     }
 
@@ -54,15 +54,15 @@ impl Supervising {
     pub(super) fn begin(&mut self, id: u64) {
         self.set_phase(id, ChildPhase::Beginning);
         self.limit(id);
-        self.order(id, Order::Run);
+        self.order(id, BondOrder::Run);
     }
 
-    pub(super) fn take_report(&mut self, id: u64, report: Report) {
+    pub(super) fn take_report(&mut self, id: u64, report: BondReport) {
         match report {
-            Report::Begins(_) => {}
-            Report::Begun => self.note_begun(id),
-            Report::Down => self.note_down(id),
-            Report::Failed(text, delay) => {
+            BondReport::Starting(_) => {}
+            BondReport::Started => self.note_begun(id),
+            BondReport::Down => self.note_down(id),
+            BondReport::Failed(text, delay) => {
                 self.note_fault(id, text);
                 match self.phase(id) {
                     Some(ChildPhase::Beginning | ChildPhase::Up) => {
@@ -170,7 +170,7 @@ impl Supervising {
         let later: Vec<_> = self.children.range(first..).map(|(id, _)| *id).collect();
         for id in later {
             match self.children[&id].phase {
-                ChildPhase::Up | ChildPhase::Beginning => self.order(id, Order::Wait),
+                ChildPhase::Up | ChildPhase::Beginning => self.order(id, BondOrder::Wait),
                 ChildPhase::Dropping { by_hand: true } => {}
                 _ => continue,
             }
@@ -201,7 +201,7 @@ impl Supervising {
             _ if child.is_stopped || self.is_stopping => {}
             ChildPhase::Up | ChildPhase::Beginning => {
                 self.set_phase(id, ChildPhase::Dropping { by_hand: true });
-                self.order(id, Order::Wait);
+                self.order(id, BondOrder::Wait);
             }
             ChildPhase::BackingOff => {
                 self.set_alarm(id, None);
@@ -225,7 +225,7 @@ impl Supervising {
         self.ready.insert(id);
         self.lost = Some((id, why));
         if self.tree.has_parent() {
-            let failure = Report::Failed(text, Some(Duration::ZERO));
+            let failure = BondReport::Failed(text, Some(Duration::ZERO));
             self.fall(Some(failure), false);
         } else {
             self.end_for_good();
@@ -233,7 +233,7 @@ impl Supervising {
     }
 
     /// Drops all incarnations, before it reports to the supervisor above.
-    fn fall(&mut self, failure: Option<Report>, is_ordered: bool) {
+    fn fall(&mut self, failure: Option<BondReport>, is_ordered: bool) {
         self.mode = SupervisorMode::Falling {
             failure,
             is_ordered,
@@ -255,7 +255,7 @@ impl Supervising {
         if failure.is_some() {
             self.report_begun();
         }
-        let down = is_ordered.then_some(Report::Down);
+        let down = is_ordered.then_some(BondReport::Down);
         for report in failure.into_iter().chain(down) {
             self.tree.report(report);
         }
@@ -277,26 +277,26 @@ impl Supervising {
     fn let_go(&mut self, id: u64) {
         self.leave_round(id);
         self.set_phase(id, ChildPhase::Over);
-        self.order(id, Order::GiveUp);
+        self.order(id, BondOrder::GiveUp);
     }
 
     /// Obeys the supervisor above.
-    pub(super) fn obey(&mut self, order: Order) {
+    pub(super) fn obey(&mut self, order: BondOrder) {
         // An order that does not fit the mode was overtaken by what has happened here.
         match (order, &mut self.mode) {
-            (Order::Wait, SupervisorMode::Running) => self.fall(None, true),
-            (Order::Wait, SupervisorMode::Falling { is_ordered, .. }) => *is_ordered = true,
-            (Order::Wait, SupervisorMode::Down) => self.tree.report(Report::Down),
-            (Order::Run, SupervisorMode::Down) => {
+            (BondOrder::Wait, SupervisorMode::Running) => self.fall(None, true),
+            (BondOrder::Wait, SupervisorMode::Falling { is_ordered, .. }) => *is_ordered = true,
+            (BondOrder::Wait, SupervisorMode::Down) => self.tree.report(BondReport::Down),
+            (BondOrder::Run, SupervisorMode::Down) => {
                 self.mode = SupervisorMode::Running;
-                self.tree.report(Report::Begins(self.runs));
+                self.tree.report(BondReport::Starting(self.runs));
                 self.runs += 1;
                 self.reports_begun = true;
                 self.lost = None;
                 self.tree.take_faults();
                 self.failures.clear();
             }
-            (Order::GiveUp, SupervisorMode::Down) => self.end_for_good(),
+            (BondOrder::GiveUp, SupervisorMode::Down) => self.end_for_good(),
             _ => {}
         }
     }

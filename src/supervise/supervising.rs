@@ -26,7 +26,7 @@ use super::error::Escalated;
 use super::options::SupervisorBuilder;
 use super::status::ChildState;
 use super::tree::{Tree, TreeEvent};
-use crate::actor::{Context, History, Order, Report};
+use crate::actor::{BondOrder, BondReport, Context, History};
 use crate::instant::Instant;
 use crate::task::Unordered;
 use crate::time::{Sleep, sleep};
@@ -71,7 +71,7 @@ pub(super) enum SupervisorMode {
     /// It drops all incarnations. Then it reports its failure, and that it is down if that was
     /// ordered, to the supervisor above.
     Falling {
-        failure: Option<Report>,
+        failure: Option<BondReport>,
         is_ordered: bool,
     },
 }
@@ -179,8 +179,8 @@ impl Supervising {
     fn handle(&mut self, event: TreeEvent) {
         match event {
             TreeEvent::Start(id, actor) => self.add(id, actor),
-            TreeEvent::Report(id, report) => self.take_report(id, report),
-            TreeEvent::Order(order) => self.obey(order),
+            TreeEvent::BondReport(id, report) => self.take_report(id, report),
+            TreeEvent::BondOrder(order) => self.obey(order),
             TreeEvent::Restart(id) => self.restart_by_hand(id),
             TreeEvent::StopChild(id) => self.stop_child(id),
         }
@@ -247,7 +247,7 @@ impl Supervising {
         });
     }
 
-    pub(super) fn order(&self, id: u64, order: Order) {
+    pub(super) fn order(&self, id: u64, order: BondOrder) {
         if let Some(child) = self.children.get(&id) {
             child.actor.order(order);
         }

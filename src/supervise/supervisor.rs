@@ -16,7 +16,9 @@ use super::options::SupervisorBuilder;
 use super::status::ChildStatus;
 use super::supervising::Supervising;
 use super::tree::{ChildStart, Tree, TreeEvent};
-use crate::actor::{ActorBuilder, Address, Bond, Context, Order, Restarting, SpawnTarget, actor};
+use crate::actor::{
+    ActorBuilder, Address, Bond, BondOrder, Context, Restarting, SpawnTarget, actor,
+};
 use crate::error::SpawnProblem;
 use crate::task::TaskInfo;
 
@@ -295,8 +297,8 @@ impl ErasedChild for Supervisor {
         self.tree.info().clone()
     }
 
-    fn order(&self, order: Order) {
-        self.tree.push(TreeEvent::Order(order));
+    fn order(&self, order: BondOrder) {
+        self.tree.push(TreeEvent::BondOrder(order));
     }
 
     fn stop(&self) {

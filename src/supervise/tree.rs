@@ -10,7 +10,7 @@ use std::task::Waker;
 use super::child::ErasedChild;
 use super::error::Escalated;
 use super::status::{ChildRecord, ChildStatus};
-use crate::actor::{Order, Report};
+use crate::actor::{BondOrder, BondReport};
 use crate::runtime::context;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::TaskInfo;
@@ -48,9 +48,9 @@ struct TreeState {
 /// What happens to a supervisor. Children have their numbers.
 pub(super) enum TreeEvent {
     Start(u64, Arc<dyn ErasedChild>),
-    Report(u64, Report),
+    BondReport(u64, BondReport),
     /// From the supervisor above.
-    Order(Order),
+    BondOrder(BondOrder),
     Restart(u64),
     StopChild(u64),
 }
@@ -100,7 +100,7 @@ impl Tree {
     }
 
     /// Reports to the supervisor above, if there is one.
-    pub(super) fn report(&self, report: Report) {
+    pub(super) fn report(&self, report: BondReport) {
         if let Some((parent, number)) = &self.parent
             && let Some(parent) = parent.upgrade()
         {
@@ -110,14 +110,14 @@ impl Tree {
 
     /// Takes the report of a child. The list of the children has it at once, so that it is not older
     /// than what the child itself has said.
-    pub(super) fn take_report(&self, child: u64, report: Report) {
+    pub(super) fn take_report(&self, child: u64, report: BondReport) {
         self.update(child, |status| match &report {
-            Report::Begins(number) => status.begin(*number),
-            Report::Failed(text, _) => status.fail(text.as_ref()),
+            BondReport::Starting(number) => status.begin(*number),
+            BondReport::Failed(text, _) => status.fail(text.as_ref()),
             _ => {}
         });
-        if !matches!(report, Report::Begins(_)) {
-            self.push(TreeEvent::Report(child, report));
+        if !matches!(report, BondReport::Starting(_)) {
+            self.push(TreeEvent::BondReport(child, report));
         }
     }
 

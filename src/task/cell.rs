@@ -33,7 +33,7 @@ use super::executor::Executor;
 use super::handle::TaskHandle;
 use super::key::TaskKey;
 use super::live_index::LiveIndex;
-use super::outcome::{Outcome, Unheard};
+use super::outcome::{TaskOutcome, UnobservedPanic};
 use super::run::{self, CurrentRun};
 use super::runnable::{RunVTable, Runnable};
 use super::state::PollOutcome;
@@ -59,7 +59,7 @@ struct RunPart<Fut: Future> {
 /// The future or the outcome; the state tells which.
 union FutureOrOutcome<Fut: Future> {
     future: ManuallyDrop<Fut>,
-    outcome: ManuallyDrop<Outcome<Fut::Output>>,
+    outcome: ManuallyDrop<TaskOutcome<Fut::Output>>,
 }
 
 /// Creates and schedules a task, spawned at `spawned_at`. The returned handle owns one reference.
@@ -169,9 +169,9 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
             // SAFETY: (TASK-3) this is the turn.
             (Ok(()), Poll::Ready(value)) => return unsafe { Self::end(header, Some(Ok(value))) },
             (Err(panic), _) => {
-                let unheard = Unheard::new(panic, &cell.executor);
+                let unobserved = UnobservedPanic::new(panic, &cell.executor);
                 // SAFETY: (TASK-3) the future was dropped while the panic unwound.
-                return unsafe { Self::finish(header, Some(Err(unheard))) };
+                return unsafe { Self::finish(header, Some(Err(unobserved))) };
             }
         }
         let mut woken = turn.notes() & run::WOKEN != 0;
@@ -218,7 +218,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     ///
     /// # Safety
     /// Called by the turn (TASK-3), as its last step.
-    unsafe fn end(header: NonNull<TaskHeader>, outcome: Option<Outcome<Fut::Output>>) {
+    unsafe fn end(header: NonNull<TaskHeader>, outcome: Option<TaskOutcome<Fut::Output>>) {
         // SAFETY: (TASK-1, TASK-2) the task has not ended before the last line; (TASK-3) this is
         // the turn.
         unsafe {
@@ -244,7 +244,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     ///
     /// # Safety
     /// As [`end`](Self::end).
-    unsafe fn finish(header: NonNull<TaskHeader>, outcome: Option<Outcome<Fut::Output>>) {
+    unsafe fn finish(header: NonNull<TaskHeader>, outcome: Option<TaskOutcome<Fut::Output>>) {
         // SAFETY: (TASK-1, TASK-2) the task has not ended before the last line.
         let cell = unsafe { header.cast::<Self>().as_ref() };
         let has_value = outcome.is_some();
@@ -283,7 +283,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         unsafe {
             let cell = header.cast::<Self>().as_ref();
             let outcome = ManuallyDrop::take(&mut (*cell.run_part()).content.outcome);
-            out.cast::<Option<Outcome<Fut::Output>>>()
+            out.cast::<Option<TaskOutcome<Fut::Output>>>()
                 .write(Some(outcome));
         }
     }
@@ -297,7 +297,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         let outcome = unsafe { ManuallyDrop::take(&mut (*cell.run_part()).content.outcome) };
         match outcome {
             Ok(value) => drop_result(value),
-            Err(unheard) => drop(unheard),
+            Err(unobserved) => drop(unobserved),
         }
     }
 }

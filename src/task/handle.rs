@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 
 use super::executor::TaskHooks;
 use super::key::TaskKey;
-use super::outcome::Outcome;
+use super::outcome::TaskOutcome;
 use super::state::Found;
 use super::task_header::{TaskHeader, release, wake};
 use crate::instant;
@@ -97,7 +97,7 @@ impl<T> TaskHandle<T> {
     ///
     /// # Panics
     /// If it would wait for a task of another process.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outcome<T>>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<TaskOutcome<T>>> {
         let Some(header) = self.header else {
             return Poll::Ready(None);
         };
@@ -124,7 +124,7 @@ impl<T> TaskHandle<T> {
 
     /// Cancels the task at its next suspension and waits until it has ended. Returns the outcome if
     /// there is one.
-    pub(super) async fn cancel(mut self) -> Option<Outcome<T>> {
+    pub(super) async fn cancel(mut self) -> Option<TaskOutcome<T>> {
         self.close();
         poll_fn(|cx| self.poll(cx)).await
     }

@@ -124,7 +124,7 @@ impl<H, F, R> JobCell<H, F, R> {
 
 /// A job in progress, as its caller sees it. If it is dropped before the closure starts, the
 /// closure does not run.
-pub(crate) struct Job<H, F, R>(Arc<JobCell<H, F, R>>);
+pub(crate) struct HostedJob<H, F, R>(Arc<JobCell<H, F, R>>);
 
 /// The end of a job.
 pub(crate) enum JobEnd<R> {
@@ -134,7 +134,7 @@ pub(crate) enum JobEnd<R> {
     Lost,
 }
 
-impl<H, F, R> Job<H, F, R>
+impl<H, F, R> HostedJob<H, F, R>
 where
     H: Executor,
     F: FnOnce() -> R + Send + 'static,
@@ -154,11 +154,11 @@ where
         // SAFETY: (JOB-1) this reference belongs to the runnable, which is the only one.
         let runnable = unsafe { Runnable::from_vtable(NonNull::new_unchecked(raw)) };
         executor.schedule(runnable, false);
-        Job(cell)
+        HostedJob(cell)
     }
 }
 
-impl<H: Executor, F, R> Future for Job<H, F, R> {
+impl<H: Executor, F, R> Future for HostedJob<H, F, R> {
     type Output = JobEnd<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobEnd<R>> {
@@ -181,7 +181,7 @@ impl<H: Executor, F, R> Future for Job<H, F, R> {
     }
 }
 
-impl<H, F, R> Drop for Job<H, F, R> {
+impl<H, F, R> Drop for HostedJob<H, F, R> {
     fn drop(&mut self) {
         let unneeded = self
             .0

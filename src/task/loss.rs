@@ -43,7 +43,7 @@ struct Cause<'a> {
 }
 
 /// A reply that was dropped while a turn unwinds.
-struct Kept {
+struct KeptLoss {
     turn: NonNull<()>,
     reply: Box<dyn Lost>,
 }
@@ -53,7 +53,7 @@ crate::sync::thread_local! {
     static CAUSE: Cell<Option<NonNull<Cause<'static>>>> = const { Cell::new(None) };
 }
 crate::sync::thread_local! {
-    static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<KeptLoss>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Calls `f`. Replies that it drops are lost for the cause that `detail` returns.
@@ -72,8 +72,8 @@ pub(crate) fn refusing<R>(refusal: &Refusal, f: impl FnOnce() -> R) -> R {
 
 fn named_by<R>(loss: &dyn Fn() -> Loss, f: impl FnOnce() -> R) -> R {
     /// Restores the outer cause, also if `f` panics.
-    struct Outer(Option<NonNull<Cause<'static>>>);
-    impl Drop for Outer {
+    struct OuterCause(Option<NonNull<Cause<'static>>>);
+    impl Drop for OuterCause {
         fn drop(&mut self) {
             let _ = CAUSE.try_with(|cause| cause.set(self.0));
         }
@@ -84,7 +84,7 @@ fn named_by<R>(loss: &dyn Fn() -> Loss, f: impl FnOnce() -> R) -> R {
     };
     let pointer = NonNull::from(&cause).cast::<Cause<'static>>();
     let outer = CAUSE.try_with(|cause| cause.replace(Some(pointer)));
-    let outer = Outer(outer.unwrap_or(None));
+    let outer = OuterCause(outer.unwrap_or(None));
     let result = f();
     drop(outer);
     result
@@ -100,10 +100,10 @@ pub(crate) fn complete(lost: Box<dyn Lost + '_>) {
     } else if let Some(turn) = run::note_loss() {
         // SAFETY: (LOSS-1) nothing with a shorter lifetime is reached through the slot.
         let reply = unsafe { std::mem::transmute::<Box<dyn Lost + '_>, Box<dyn Lost>>(lost) };
-        let mut kept = Some(Kept { turn, reply });
+        let mut kept = Some(KeptLoss { turn, reply });
         let _ = KEPT.try_with(|all| all.borrow_mut().extend(kept.take()));
         // It is left if the thread ends, without the list.
-        if let Some(Kept { reply, .. }) = kept {
+        if let Some(KeptLoss { reply, .. }) = kept {
             reply.complete(Loss::Cause(AskDetail::default()));
         }
         return;
@@ -161,12 +161,12 @@ pub(crate) fn complete_caught_for(detail: impl FnOnce() -> AskDetail) {
 /// Completes all kept replies that `chosen` chooses.
 #[cold]
 #[inline(never)]
-fn complete_all(chosen: impl Fn(&Kept) -> bool, detail: AskDetail) {
+fn complete_all(chosen: impl Fn(&KeptLoss) -> bool, detail: AskDetail) {
     let kept = KEPT.try_with(|all| {
         let mut all = all.borrow_mut();
         all.extract_if(.., |kept| chosen(kept)).collect::<Vec<_>>()
     });
-    for Kept { reply, .. } in kept.into_iter().flatten() {
+    for KeptLoss { reply, .. } in kept.into_iter().flatten() {
         reply.complete(Loss::Cause(detail.clone()));
     }
 }

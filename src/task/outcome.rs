@@ -5,18 +5,18 @@ use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 
 /// The outcome of a plain task. The panic is boxed, so that it does not enlarge every task.
-pub(super) type Outcome<T> = Result<T, Box<Unheard>>;
+pub(super) type TaskOutcome<T> = Result<T, Box<UnobservedPanic>>;
 
 /// A panic that is reported to the executor unless the task is awaited.
-pub(super) struct Unheard {
+pub(super) struct UnobservedPanic {
     panic: Option<Panic>,
     report: Box<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
 }
 
-impl Unheard {
+impl UnobservedPanic {
     pub(super) fn new(panic: Panic, executor: &impl Executor) -> Box<Self> {
         let executor = executor.clone();
-        Box::new(Unheard {
+        Box::new(UnobservedPanic {
             panic: Some(panic),
             report: Box::new(move |unhandled| executor.hooks().report(unhandled)),
         })
@@ -27,7 +27,7 @@ impl Unheard {
     }
 }
 
-impl Drop for Unheard {
+impl Drop for UnobservedPanic {
     fn drop(&mut self) {
         if let Some(panic) = self.panic.take() {
             let fault = Fault::Panicked(panic);

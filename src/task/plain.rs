@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use super::cell;
 use super::executor::Executor;
 use super::handle::TaskHandle;
-use super::outcome::Outcome;
+use super::outcome::TaskOutcome;
 
 /// The handle of a spawned future.
 ///
@@ -156,7 +156,7 @@ impl<T> fmt::Debug for FallibleTask<T> {
     }
 }
 
-fn open<T>(outcome: Outcome<T>) -> T {
+fn open<T>(outcome: TaskOutcome<T>) -> T {
     outcome.unwrap_or_else(|unobserved| resume_unwind(unobserved.take_panic().into_payload()))
 }
 

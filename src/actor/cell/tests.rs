@@ -4,7 +4,7 @@ use std::future::Future;
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use super::{Cell, Context};
+use super::{ActorCell, Context};
 
 async fn tally(mut cx: Context<u64>, from: u64) -> u64 {
     let mut sum = from;
@@ -17,7 +17,7 @@ async fn tally(mut cx: Context<u64>, from: u64) -> u64 {
 /// Returns the size of the cell of such an actor, the size of its future, and the offset of its
 /// reader, in bytes.
 fn measure<Fut: Future>(_: impl Fn(Context<u64>, u64) -> Fut) -> [usize; 3] {
-    type Of<Fut, T> = Cell<u64, Arc<()>, u64, Fut, T>;
+    type Of<Fut, T> = ActorCell<u64, Arc<()>, u64, Fut, T>;
     let reader = offset_of!(Of<Fut, Fut::Output>, reader);
     [size_of::<Of<Fut, Fut::Output>>(), size_of::<Fut>(), reader]
 }

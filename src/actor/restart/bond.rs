@@ -4,8 +4,8 @@
 //! incarnation unless it was ordered to run.
 //!
 //! # Invariants
-//! - BOND-1: the supervisor gives no order while [`Order::Wait`] is not answered. The actor answers
-//!   each with one [`Report::Down`], or ends.
+//! - BOND-1: the supervisor gives no order while [`BondOrder::Wait`] is not answered. The actor answers
+//!   each with one [`BondReport::Down`], or ends.
 //! - BOND-2: an actor that reports a failure has no order any more, unless it was told to wait
 //!   meanwhile. So an order to run or to give up is given after that report was seen.
 
@@ -22,7 +22,7 @@ use crate::waker::KeptWaker;
 
 /// What a supervisor wants of an actor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
+pub(crate) enum BondOrder {
     /// Drop the incarnation, if there is one, report that, and begin no other.
     Wait = 1,
     /// Have an incarnation.
@@ -36,11 +36,11 @@ const NONE: u32 = 0;
 
 /// What an actor tells its supervisor.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum BondReport {
     /// A new incarnation begins: the one with this number.
-    Begins(u64),
+    Starting(u64),
     /// The incarnation was polled for the first time.
-    Begun,
+    Started,
     /// The actor has no incarnation any more, as ordered. Its context is back.
     Down,
     /// The incarnation has ended, with this text if it panicked. Its context is back, and the actor
@@ -55,7 +55,7 @@ pub(crate) struct Bond {
     order: AtomicU32,
     /// The waker of the actor, once it was polled.
     waker: Mutex<Option<Arc<KeptWaker>>>,
-    report: Arc<dyn Fn(Report) + Send + Sync>,
+    report: Arc<dyn Fn(BondReport) + Send + Sync>,
 }
 
 // Its lock is not held while user code runs.
@@ -64,7 +64,7 @@ impl RefUnwindSafe for Bond {}
 impl Bond {
     /// Creates the bond of an actor that waits. `report` is called after the effects
     /// of the actor's turn so far.
-    pub(crate) fn new(report: impl Fn(Report) + Send + Sync + 'static) -> Arc<Self> {
+    pub(crate) fn new(report: impl Fn(BondReport) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Bond {
             order: AtomicU32::new(NONE),
             waker: Mutex::new(None),
@@ -73,7 +73,7 @@ impl Bond {
     }
 
     /// Gives an order. It replaces the one before.
-    pub(crate) fn give(&self, order: Order) {
+    pub(crate) fn give(&self, order: BondOrder) {
         context::apply_effects();
         // Release pairs with the Acquire in `order`. The lock orders this with `register`: either
         // the actor sees the order, or its waker is here.
@@ -86,12 +86,12 @@ impl Bond {
 
     /// Returns the last order, if there is one.
     #[inline]
-    pub(super) fn order(&self) -> Option<Order> {
+    pub(super) fn order(&self) -> Option<BondOrder> {
         // Acquire pairs with the Release in `give`.
         match self.order.load(Ordering::Acquire) {
-            order if order == Order::Run as u32 => Some(Order::Run),
-            order if order == Order::Wait as u32 => Some(Order::Wait),
-            order if order == Order::GiveUp as u32 => Some(Order::GiveUp),
+            order if order == BondOrder::Run as u32 => Some(BondOrder::Run),
+            order if order == BondOrder::Wait as u32 => Some(BondOrder::Wait),
+            order if order == BondOrder::GiveUp as u32 => Some(BondOrder::GiveUp),
             _ => None,
         }
     }
@@ -111,27 +111,27 @@ impl Bond {
     }
 
     /// Reports a failure, after which the actor waits for the next order.
-    pub(super) fn fail(&self, failure: Report) {
-        self.fulfil(Order::Run);
+    pub(super) fn fail(&self, failure: BondReport) {
+        self.fulfil(BondOrder::Run);
         self.report(failure);
     }
 
     /// Reports that the actor has no incarnation, if that was ordered and not reported yet.
     pub(super) fn answer(&self) {
-        if self.fulfil(Order::Wait) {
-            self.report(Report::Down);
+        if self.fulfil(BondOrder::Wait) {
+            self.report(BondReport::Down);
         }
     }
 
     /// Ends this order. Returns false if the last order was another one.
-    fn fulfil(&self, order: Order) -> bool {
+    fn fulfil(&self, order: BondOrder) -> bool {
         // Acquire, as in `order`. A report that follows publishes what was done.
         self.order
             .compare_exchange(order as u32, NONE, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
     }
 
-    pub(super) fn report(&self, report: Report) {
+    pub(super) fn report(&self, report: BondReport) {
         let tell = self.report.clone();
         after_effects(move || tell(report));
     }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
-use super::bond::{Bond, Order, Report};
+use super::bond::{Bond, BondOrder, BondReport};
 use super::history::History;
 use super::restarts::Restarts;
 use crate::actor::context::Context;
@@ -152,7 +152,7 @@ impl<M, A, Fut: Future> fmt::Debug for Restartable<M, A, Fut> {
 /// The future of a [restartable](ActorBuilder::restart) actor.
 #[must_use = "futures do nothing unless polled"]
 pub struct Restarting<M, A, Fut: Future> {
-    stage: Stage<M>,
+    stage: IncarnationStage<M>,
     has_begun: bool,
     /// The current incarnation, or the result of the last one.
     incarnation: Lifecycle<Context<M>, Fut, Fut::Output>,
@@ -160,10 +160,10 @@ pub struct Restarting<M, A, Fut: Future> {
     actor: Option<A>,
     begin: fn(A, Context<M>) -> Fut,
     /// Allocated when first used.
-    rare: Option<Box<Rare<Fut::Output>>>,
+    rare: Option<Box<RestartState<Fut::Output>>>,
 }
 
-enum Stage<M> {
+enum IncarnationStage<M> {
     Up(Loan<M>),
     /// The incarnation has ended, and its context may be elsewhere.
     Leaving(Loan<M>),
@@ -172,7 +172,7 @@ enum Stage<M> {
 }
 
 /// What most restartable actors do not need: all have the same rules, and few fail.
-struct Rare<T> {
+struct RestartState<T> {
     restarts: Arc<Restarts<T>>,
     bond: Option<Arc<Bond>>,
     history: History,
@@ -183,9 +183,9 @@ struct Rare<T> {
     delay: Option<Sleep>,
 }
 
-impl<T> Rare<T> {
+impl<T> RestartState<T> {
     fn new(restarts: Option<Arc<Restarts<T>>>, bond: Option<Arc<Bond>>) -> Box<Self> {
-        Box::new(Rare {
+        Box::new(RestartState {
             restarts: restarts.unwrap_or_default(),
             bond,
             history: History::default(),
@@ -224,17 +224,18 @@ where
         let bond = if is_outer { None } else { context.take_bond() };
         let is_rare = what.restarts.is_some() || bond.is_some();
         Restarting {
-            stage: Stage::Down(context),
+            stage: IncarnationStage::Down(context),
             has_begun: false,
             incarnation: Lifecycle::Gone,
             actor: Some(what.actor),
             begin: what.begin,
-            rare: is_rare.then(|| Rare::new(what.restarts, bond)),
+            rare: is_rare.then(|| RestartState::new(what.restarts, bond)),
         }
     }
 
-    fn rare(&mut self) -> &mut Rare<Fut::Output> {
-        self.rare.get_or_insert_with(|| Rare::new(None, None))
+    fn rare(&mut self) -> &mut RestartState<Fut::Output> {
+        self.rare
+            .get_or_insert_with(|| RestartState::new(None, None))
     }
 
     fn bond(&self) -> Option<&Bond> {
@@ -242,11 +243,11 @@ where
     }
 
     /// Returns the last order of the supervisor. An actor without one always runs.
-    fn order(&self) -> Option<Order> {
-        self.bond().map_or(Some(Order::Run), Bond::order)
+    fn order(&self) -> Option<BondOrder> {
+        self.bond().map_or(Some(BondOrder::Run), Bond::order)
     }
 
-    fn report(&self, report: Report) {
+    fn report(&self, report: BondReport) {
         if let Some(bond) = self.bond() {
             bond.report(report);
         }
@@ -258,8 +259,8 @@ where
     /// # Safety
     /// This is not moved any more (LIFECYCLE-1).
     #[inline]
-    unsafe fn poll_up(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Ended<Fut>>> {
-        if self.order() != Some(Order::Run) {
+    unsafe fn poll_up(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<IncarnationResult<Fut>>> {
+        if self.order() != Some(BondOrder::Run) {
             self.drop_incarnation();
             return Poll::Ready(None);
         }
@@ -273,7 +274,7 @@ where
         // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
         let polled = unsafe { self.incarnation.poll(begin, &(), cx) };
         if is_new {
-            self.report(Report::Begun);
+            self.report(BondReport::Started);
         }
         let Poll::Ready(result) = polled else {
             return Poll::Pending;
@@ -284,7 +285,9 @@ where
     /// Drops the incarnation by order of the supervisor.
     #[cold]
     fn drop_incarnation(&mut self) {
-        let Stage::Up(loan) = &self.stage else { return };
+        let IncarnationStage::Up(loan) = &self.stage else {
+            return;
+        };
         let core = loan.core();
         let detail = || AskDetail::new(Some(core.info()), AskCause::Restarted);
         loss::during(detail, || self.incarnation.clear());
@@ -294,9 +297,9 @@ where
     /// returns it.
     #[cold]
     #[inline(never)]
-    fn judge(&mut self, result: Ended<Fut>) -> Option<Ended<Fut>> {
+    fn judge(&mut self, result: IncarnationResult<Fut>) -> Option<IncarnationResult<Fut>> {
         self.incarnation.clear();
-        if let (Err(Fault::Panicked(panic)), Stage::Up(loan)) = (&result, &self.stage) {
+        if let (Err(Fault::Panicked(panic)), IncarnationStage::Up(loan)) = (&result, &self.stage) {
             loan.core().complete_caught(panic);
         }
         let wants = match &self.rare {
@@ -318,9 +321,13 @@ where
 
     /// Decides about the restart after an incarnation whose context is back. Returns the result
     /// with which the actor ends, if it is not to be restarted.
-    fn wind_down(&mut self, mut context: Context<M>, cx: &TaskContext<'_>) -> Option<Ended<Fut>> {
+    fn wind_down(
+        &mut self,
+        mut context: Context<M>,
+        cx: &TaskContext<'_>,
+    ) -> Option<IncarnationResult<Fut>> {
         let is_at_end = context.is_at_end();
-        self.stage = Stage::Down(context);
+        self.stage = IncarnationStage::Down(context);
         let Some(result) = self.incarnation.result() else {
             if let Some(bond) = self.bond() {
                 bond.answer();
@@ -343,7 +350,7 @@ where
                 rare.row = 0;
             }
             if let Some(bond) = self.bond() {
-                bond.fail(Report::Failed(text, delay));
+                bond.fail(BondReport::Failed(text, delay));
                 bond.answer();
             }
             return None;
@@ -359,22 +366,22 @@ where
 
     /// Waits until the next incarnation may begin. Returns the result with which the actor ends, if
     /// its mailbox is closed and empty.
-    fn poll_down(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Ended<Fut>>> {
+    fn poll_down(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<IncarnationResult<Fut>>> {
         if let Some(bond) = self.bond() {
             bond.register(cx.waker());
             bond.answer();
         }
         let order = self.order();
-        let Stage::Down(context) = &mut self.stage else {
+        let IncarnationStage::Down(context) = &mut self.stage else {
             return Poll::Pending;
         };
         if self.incarnation.result().is_some() {
             let is_at_end = context.poll_end(cx.waker()).is_ready();
-            if is_at_end || order == Some(Order::GiveUp) {
+            if is_at_end || order == Some(BondOrder::GiveUp) {
                 return Poll::Ready(self.incarnation.take_result());
             }
         }
-        if order != Some(Order::Run) {
+        if order != Some(BondOrder::Run) {
             return Poll::Pending;
         }
         if let Some(delay) = self.rare.as_mut().and_then(|rare| rare.delay.as_mut()) {
@@ -387,7 +394,9 @@ where
     /// Prepares the next incarnation, which the next poll begins.
     #[inline(never)]
     fn begin_again(&mut self) {
-        let Stage::Down(mut context) = std::mem::replace(&mut self.stage, Stage::Over) else {
+        let IncarnationStage::Down(mut context) =
+            std::mem::replace(&mut self.stage, IncarnationStage::Over)
+        else {
             unreachable!("an actor that is down has its context")
         };
         context.end_wait();
@@ -400,16 +409,16 @@ where
         }
         contain(|| drop(result));
         if self.bond().is_some() {
-            self.report(Report::Begins(context.incarnation_number()));
+            self.report(BondReport::Starting(context.incarnation_number()));
         }
         let (loan, context) = Loan::new(context);
-        self.stage = Stage::Up(loan);
+        self.stage = IncarnationStage::Up(loan);
         self.incarnation = Lifecycle::Waiting(context);
     }
 }
 
 /// The result of an incarnation.
-type Ended<Fut> = Result<<Fut as Future>::Output, Fault>;
+type IncarnationResult<Fut> = Result<<Fut as Future>::Output, Fault>;
 
 impl<M, A, Fut> Future for Restarting<M, A, Fut>
 where
@@ -425,20 +434,20 @@ where
         let ended = loop {
             let ended = match &this.stage {
                 // SAFETY: this is pinned.
-                Stage::Up(_) => ready!(unsafe { this.poll_up(cx) }),
-                Stage::Leaving(loan) => {
+                IncarnationStage::Up(_) => ready!(unsafe { this.poll_up(cx) }),
+                IncarnationStage::Leaving(loan) => {
                     ready!(loan.poll(cx.waker()));
                     None
                 }
-                Stage::Down(_) => ready!(this.poll_down(cx)),
-                Stage::Over => unreachable!("an actor is not polled after its end"),
+                IncarnationStage::Down(_) => ready!(this.poll_down(cx)),
+                IncarnationStage::Over => unreachable!("an actor is not polled after its end"),
             };
             if ended.is_some() {
                 break ended;
             }
-            match std::mem::replace(&mut this.stage, Stage::Over) {
-                Stage::Up(loan) => this.stage = Stage::Leaving(loan),
-                Stage::Leaving(loan) => {
+            match std::mem::replace(&mut this.stage, IncarnationStage::Over) {
+                IncarnationStage::Up(loan) => this.stage = IncarnationStage::Leaving(loan),
+                IncarnationStage::Leaving(loan) => {
                     let ended = this.wind_down(loan.take_back(), cx);
                     if ended.is_some() {
                         break ended;

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
-use super::Source;
+use super::AttachedSource;
 use crate::contain::Panic;
 use crate::task::Unordered;
 use crate::tracer::MessageSource;
@@ -18,7 +18,7 @@ pub(in crate::actor) struct SourceSet<M>(Unordered<NextItem<M>>);
 struct NextItem<M> {
     from: MessageSource,
     /// `None` after completion.
-    source: Option<Source<M>>,
+    source: Option<AttachedSource<M>>,
 }
 
 impl<M> SourceSet<M> {
@@ -30,7 +30,7 @@ impl<M> SourceSet<M> {
         self.0.is_empty()
     }
 
-    pub(in crate::actor) fn push(&mut self, from: MessageSource, source: Source<M>) {
+    pub(in crate::actor) fn push(&mut self, from: MessageSource, source: AttachedSource<M>) {
         let source = Some(source);
         self.0.push(NextItem { from, source });
     }
@@ -61,7 +61,7 @@ impl<M> SourceSet<M> {
 impl<M> Unpin for NextItem<M> {}
 
 impl<M> Future for NextItem<M> {
-    type Output = (MessageSource, Option<Result<M, Panic>>, Source<M>);
+    type Output = (MessageSource, Option<Result<M, Panic>>, AttachedSource<M>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let source = self.source.as_mut().expect("polled until it is ready");

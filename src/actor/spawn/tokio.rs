@@ -36,24 +36,28 @@ impl<A: Send + 'static> SpawnFrom<A> for &Handle {
 
 impl ExecutorSource for &Handle {
     type Executor = Arc<TaskExecutor>;
-    type Kept = Kept;
+    type Kept = KeptExecutor;
 
-    fn executor(&self, _: Option<&str>, _: u8) -> Result<(Arc<TaskExecutor>, Kept), SpawnProblem> {
+    fn executor(
+        &self,
+        _: Option<&str>,
+        _: u8,
+    ) -> Result<(Arc<TaskExecutor>, KeptExecutor), SpawnProblem> {
         let executor = Arc::new(TaskExecutor {
-            slot: Mutex::new(Slot::default()),
+            slot: Mutex::new(RunnableSlot::default()),
             live: LiveCells::new(1),
             keeps: AtomicUsize::new(1),
             closing: AtomicBool::new(false),
         });
         // If the runtime is shut down, this drops the task at once.
         drop(self.spawn(ActorTask(executor.clone())));
-        Ok((executor.clone(), Kept(executor)))
+        Ok((executor.clone(), KeptExecutor(executor)))
     }
 }
 
 /// The executor of one actor, which its task runs.
 pub struct TaskExecutor {
-    slot: Mutex<Slot>,
+    slot: Mutex<RunnableSlot>,
     live: LiveCells,
     keeps: AtomicUsize,
     /// The task was dropped, or is being dropped.
@@ -61,7 +65,7 @@ pub struct TaskExecutor {
 }
 
 #[derive(Default)]
-struct Slot {
+struct RunnableSlot {
     runnable: Option<Runnable>,
     /// The waker of the task, unless it was woken since its last poll.
     waker: Option<KeptWaker>,
@@ -91,9 +95,9 @@ impl TaskExecutor {
 }
 
 /// The keep of the thread that spawns the actor.
-pub struct Kept(Arc<TaskExecutor>);
+pub struct KeptExecutor(Arc<TaskExecutor>);
 
-impl Drop for Kept {
+impl Drop for KeptExecutor {
     fn drop(&mut self) {
         self.0.let_go();
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::loom::thread::spawn;
 
-use super::super::long_turns::Posts;
+use super::super::long_turns::WorkerPosts;
 
 /// Checks that no order of two turns and a look leaves both workers held without another look.
 #[test]

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
-use super::{Job, JobEnd};
+use super::{HostedJob, JobEnd};
 use crate::error::UnhandledFault;
 use crate::park::Parker;
 use crate::task::{Executor, LiveIndex, Runnable, TaskHooks};
@@ -49,7 +49,7 @@ fn caller() -> (StdArc<Caller>, Waker) {
     (caller.clone(), Waker::from(caller))
 }
 
-type Seven<F> = Job<Hand, F, Arc<usize>>;
+type Seven<F> = HostedJob<Hand, F, Arc<usize>>;
 
 /// Creates a job that returns a seven, whose leak loom detects. Also returns its runnable.
 fn job(
@@ -60,7 +60,7 @@ fn job(
 ) {
     let executor = Hand::default();
     let kept = Arc::new(7);
-    let job = Job::new(&executor, false, move || kept, waker.into());
+    let job = HostedJob::new(&executor, false, move || kept, waker.into());
     let runnable = executor.0.lock().unwrap().take();
     (job, runnable.expect("it was scheduled"))
 }

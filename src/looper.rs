@@ -1,11 +1,13 @@
 //! Loopers: serial queues with priorities, locks that are granted before a task runs, and a
 //! world that stops.
 //!
-//! This is the Multi-Threaded Locking Looper (MTLL). A [`Looper`] runs closures and futures one
-//! at a time, in the order in which they were posted. Different loopers run at the same time,
-//! on the *lanes* of their [`Controller`]: ordinary tasks of a runtime. A task names the locks
-//! that it needs, and begins when its looper has them. While it waits for them it takes no
-//! lane. A task of the [`World`] runs alone.
+//! Take loopers for many serial queues that share values under locks. Take an
+//! [actor](crate::ActorBuilder) instead for state with one owner.
+//!
+//! A [`Looper`] runs closures and futures one at a time, in the order in which they were posted.
+//! Different loopers run at the same time, on the *lanes* of their [`Controller`]: ordinary tasks
+//! of a runtime. A task names the locks that it needs, and begins when its looper has them. While
+//! it waits for them it takes no lane. A task of the [`World`] runs alone.
 //!
 //! ```
 //! use greenroom::looper::Controller;
@@ -66,68 +68,34 @@
 //! lock for which it waits.
 //!
 //! The lock is given back when the task ends or panics. With [`keep`](Claim::keep) it stays
-//! with the looper, as in MTLL, until [`unlock`](Looper::unlock).
+//! with the looper until [`unlock`](Looper::unlock).
 //!
 //! A wait that would never end is refused with a [`Deadlock`](crate::Deadlock) that names the
 //! cycle: in builds with debug assertions, or with
 //! [`detect_deadlocks`](ControllerBuilder::detect_deadlocks).
-//!
-//! # The names of MTLL
-//!
-//! | MTLL | here |
-//! |---|---|
-//! | `Controller(threadCount, maxPriority)` | [`concurrency`](ControllerBuilder::concurrency), [`priorities`](ControllerBuilder::priorities) |
-//! | `enqueue` | [`post`](Looper::post), [`spawn`](Looper::spawn), [`priority`](Looper::priority), [`with`](Looper::with) |
-//! | `enqueueAndStopTheWorld` | [`stop_the_world`](Controller::stop_the_world) |
-//! | `Task`, `mtllRun` | a closure or a future |
-//! | `mtllPriority` | [`Posted::priority`], or [`Current::priority`] in the task |
-//! | the controller and the looper of `mtllRun` | [`Current::controller`], [`Current::looper`] |
-//! | `deleteAfterwards` | ownership: a task is dropped after its run |
-//! | `attemptLock`, `unlock` | [`attempt`](Looper::attempt), [`unlock`](Looper::unlock) |
-//! | `safeDelete` | a drop, or `close` of a [looper](Looper::close), a [lock](Lock::close) or a [value](Guarded::close) |
-//! | no end | [`shutdown`](Controller::shutdown) |
 
-mod access;
-mod alarm;
+mod cell;
+mod claim;
 mod controller;
-mod current;
-mod effects;
 mod error;
-mod guard;
 mod handle;
-mod holders;
-mod hub;
-mod identity;
-mod inbox;
 mod job;
 mod lane;
-mod lanes;
-mod line;
 mod lock;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod monitor;
-mod place;
-mod posted;
-mod ready;
-mod running;
-mod seat;
-mod stats;
-mod steward;
 mod table;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
-mod want;
 mod work;
 mod world;
 
-pub use access::{Access, Claim, Grant};
-pub use controller::{Controller, ControllerBuilder};
+pub use claim::{Access, Claim, Exclusive, Shared};
+pub use controller::{Controller, ControllerBuilder, Current, current};
 pub use error::{LockDetail, LockError, PostError, PostProblem, TaskError};
-pub use guard::{Exclusive, Shared};
-pub use handle::{Looper, NoLocks, Posting, WeakLooper};
-pub use lock::{Guarded, Lock, Lockable};
-pub use posted::Posted;
-pub use running::{Current, current};
-pub use stats::LooperStats;
+pub use handle::{Looper, Posting, WeakLooper};
+pub use job::Posted;
+pub use lock::{Guarded, Lock};
+pub use table::LooperStats;
 pub use world::World;

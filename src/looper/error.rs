@@ -40,12 +40,6 @@ impl<F> PostError<F> {
         }
     }
 
-    /// Returns the error of a task that was boxed.
-    #[expect(clippy::boxed_local, reason = "the task is large")]
-    pub(super) fn unbox<R>(task: Box<F>, problem: PostProblem) -> Result<R, Self> {
-        Err(PostError::new(*task, problem))
-    }
-
     /// Returns the task.
     pub fn into_inner(self) -> F {
         self.task.into_inner()
@@ -54,6 +48,13 @@ impl<F> PostError<F> {
     /// Returns the reason.
     pub fn problem(&self) -> PostProblem {
         self.problem
+    }
+}
+
+impl<F> PostError<Box<F>> {
+    /// Returns the error of a task that was boxed.
+    pub(super) fn unbox(self) -> PostError<F> {
+        PostError::new(*self.task.into_inner(), self.problem)
     }
 }
 

@@ -5,27 +5,21 @@
 use std::fmt;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
-use super::access::{Access, Requested};
-use super::alarm::Alarm;
-use super::current;
+use super::cell::{LockCell, LooperCell, LooperPhase, Want};
+use super::claim::{Access, Claim};
 use super::error::{LockDetail, LockError, PostError, PostProblem};
-use super::inbox::Shut;
-use super::job::{Cell, Job, JobExtras, Origin, Work};
-use super::lock::Lockable;
+use super::job::{Posted, PostedJob, with_current};
+use super::lock::Lock;
 use super::monitor::Monitor;
-use super::posted::Posted;
-use super::seat::Seat;
-use super::table::Table;
-use super::want::Wants;
-use super::work::{Later, LaterWith, Plain, With};
+use super::work::{JobFuture, TypedJob};
+use crate::runtime::context;
 use crate::task::is_large;
-use crate::waker::KeptWaker;
 
-/// A serial queue of a [`Controller`](super::Controller): the `Looper` of MTLL.
+/// A serial queue of closures and futures, on the lanes of a [`Controller`](super::Controller).
 ///
 /// Its tasks run one at a time, in the order in which they were posted. Any thread, task or stopped
 /// world may post. A clone is the same looper. When the last clone is dropped, the queued tasks run
@@ -45,37 +39,25 @@ use crate::waker::KeptWaker;
 ///     assert_eq!(all.await.unwrap(), "one two");
 /// });
 /// ```
-pub struct Looper {
-    seat: Arc<Seat>,
-    monitor: Arc<Monitor>,
-}
+pub struct Looper(Arc<LooperCell>);
 
 /// A looper that this does not keep open.
 #[derive(Clone)]
-pub struct WeakLooper(Arc<Seat>);
+pub struct WeakLooper(Arc<LooperCell>);
 
 /// The options of a task that is about to be posted.
 #[must_use = "a posting does nothing until `post` or `spawn`"]
 #[derive(Debug)]
-pub struct Posting<'a, A = NoLocks> {
+pub struct Posting<'a, A = ()> {
     looper: &'a Looper,
     priority: u8,
-    within: Option<Duration>,
+    lock_timeout: Option<Duration>,
     access: A,
 }
 
-/// The access of a task without locks.
-#[derive(Debug)]
-pub struct NoLocks;
-
 impl Looper {
     pub(super) fn new(monitor: &Arc<Monitor>, name: Option<Box<str>>) -> Self {
-        let hub = monitor.clone();
-        let seat = |key, identity| Seat::new(hub, key, identity);
-        Looper {
-            seat: monitor.change(|table, _| table.add(name, seat)),
-            monitor: monitor.clone(),
-        }
+        Looper(monitor.change(|table, _| table.add(monitor, name)))
     }
 
     /// Posts a closure of priority 0, without locks.
@@ -84,6 +66,7 @@ impl Looper {
     ///
     /// # Errors
     /// [`PostError`] returns the closure if the looper or its controller is closed.
+    #[doc(alias = "enqueue")]
     pub fn post<F, R>(&self, task: F) -> Result<Posted<R>, PostError<F>>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -112,15 +95,17 @@ impl Looper {
         Posting {
             looper: self,
             priority,
-            within: None,
-            access: NoLocks,
+            lock_timeout: None,
+            access: (),
         }
     }
 
-    /// Ends a task with [`LockError::TimedOut`] if it is not the next one of its looper with all of
-    /// its locks granted within this time from its posting.
-    pub fn within(&self, time: Duration) -> Posting<'_> {
-        self.priority(0).within(time)
+    /// Sets how long a task waits for its locks, from its posting.
+    ///
+    /// It ends with [`LockError::TimedOut`] if it is not the next one of its looper, with all of its
+    /// locks granted, within this time.
+    pub fn lock_timeout(&self, time: Duration) -> Posting<'_> {
+        self.priority(0).lock_timeout(time)
     }
 
     /// Requests locks for a task. It runs when the looper has all of them.
@@ -128,8 +113,7 @@ impl Looper {
         self.priority(0).with(access)
     }
 
-    /// Takes a lock now, or not at all: the `attemptLock` of MTLL. Returns whether the looper has
-    /// it.
+    /// Takes a lock now, or not at all. Returns whether the looper has it.
     ///
     /// The looper keeps the lock, as after [`keep`](super::Claim::keep). A request that waits for
     /// the lock is not overtaken. Of a set, all locks are taken or none.
@@ -151,17 +135,14 @@ impl Looper {
     ///     assert_eq!(second.attempt(lock.shared()), Ok(true));
     /// });
     /// ```
+    #[doc(alias = "attemptLock")]
     pub fn attempt(&self, access: impl Access) -> Result<bool, LockError> {
-        let wants = self.wants(&access);
-        if let Some(want) = wants
-            .as_slice()
-            .iter()
-            .find(|want| want.place.controller != self.monitor.id)
-        {
-            return Err(LockError::Foreign(self.detail(&want.place.identity)));
+        let set = set_of(&access);
+        if let Some(foreign) = foreign(&self.0.monitor, &set) {
+            return Err(self.is_foreign(foreign));
         }
-        self.monitor
-            .change(|table, _| table.attempt(&self.seat, wants.as_slice()))
+        let monitor = &self.0.monitor;
+        monitor.change(|table, _| table.attempt(&self.0, &set))
     }
 
     /// Releases a lock that the looper holds, and hands it to the tasks that wait for it.
@@ -171,55 +152,55 @@ impl Looper {
     /// # Errors
     /// [`LockError::NotHeld`] if the looper does not hold the lock, and [`LockError::Foreign`] if
     /// the lock belongs to another controller.
-    pub fn unlock(&self, lock: &impl Lockable) -> Result<(), LockError> {
-        let place = lock.shared_place().0;
-        if place.controller != self.monitor.id {
-            return Err(LockError::Foreign(self.detail(&place.identity)));
+    pub fn unlock(&self, lock: &impl AsRef<Lock>) -> Result<(), LockError> {
+        let (lock, monitor) = (lock.as_ref().cell(), &self.0.monitor);
+        if !Arc::ptr_eq(&lock.monitor, monitor) {
+            return Err(self.is_foreign(lock));
         }
-        self.monitor
-            .change(|table, effects| table.unlock(&self.seat, &place, effects))
+        monitor.change(|table, effects| table.unlock(&self.0, lock, effects))
     }
 
-    /// Accepts no more tasks, and waits until the queued ones have run and the locks are released:
-    /// the `safeDelete` of MTLL.
+    /// Accepts no more tasks, and waits until the queued ones have run and the locks are released.
     ///
     /// A call by a task of this looper, or of the world, does not wait.
     ///
     /// # Cancel safety
     /// The looper stays closed when the future is dropped.
+    #[doc(alias = "safeDelete")]
     pub async fn close(&self) {
-        let is_own = current::with(|job| {
-            let is_same = job.origin.hub().id() == self.monitor.id;
-            let seat = job.origin.seat();
-            is_same && seat.is_none_or(|seat| Arc::ptr_eq(seat, &self.seat))
+        let looper = &self.0;
+        let is_own = with_current(|job| {
+            let own = &job.looper;
+            own.is_world() && own.monitor.id == looper.monitor.id || Arc::ptr_eq(own, looper)
         });
-        let shut = Shut::Looper(&self.seat);
-        let waiters = self.monitor.change_after(shut, |table, effects| {
-            table.close(&self.seat, effects);
+        let waiters = looper.monitor.change(|table, effects| {
+            table.close(looper, effects);
             let waits = is_own != Some(true);
-            waits.then(|| table.closers(&self.seat)).flatten()
+            waits.then(|| table.closers(looper)).flatten()
         });
         if let Some(waiters) = waiters {
-            let is_over = |table: &mut Table| table.entry(&self.seat).is_none();
-            let has_ended = || self.monitor.change(|table, _| is_over(table));
+            let has_ended = || {
+                let monitor = &looper.monitor;
+                monitor.look(|_| looper.phase() == LooperPhase::Ended)
+            };
             waiters.until(has_ended).await;
         }
     }
 
     /// Returns the number of the looper, which no other looper or lock of its controller has.
     pub fn id(&self) -> u64 {
-        self.seat.identity.id
+        self.0.id
     }
 
     /// Returns the name, if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.seat.identity.name()
+        self.0.name.as_deref()
     }
 
     /// Returns the number of tasks that have not ended. A running task counts.
     pub fn len(&self) -> usize {
-        let entry = |table: &mut Table| table.entry(&self.seat).map_or(0, |it| it.len());
-        self.monitor.change(|table, _| entry(table))
+        context::apply_effects();
+        self.0.with(|state| state.len())
     }
 
     /// Returns whether all tasks have ended.
@@ -229,25 +210,34 @@ impl Looper {
 
     /// Returns whether the looper accepts no more tasks.
     pub fn is_closed(&self) -> bool {
-        self.monitor
-            .change(|table, _| table.entry(&self.seat).is_none_or(|it| it.is_closed))
+        context::apply_effects();
+        self.0.with(|state| state.is_closed)
     }
 
     /// Returns a handle that does not keep the looper open.
     pub fn downgrade(&self) -> WeakLooper {
-        WeakLooper(self.seat.clone())
+        WeakLooper(self.0.clone())
     }
 
-    fn detail(&self, lock: &dyn fmt::Display) -> LockDetail {
-        LockDetail::new(&self.seat.identity, lock)
+    fn is_foreign(&self, lock: &LockCell) -> LockError {
+        LockError::Foreign(LockDetail::new(&*self.0, lock))
     }
+}
 
-    fn wants(&self, access: &impl Access) -> Wants {
-        let mut wants = Requested(Wants::default());
-        access.add_to(&mut wants);
-        wants.0.sort();
-        wants.0
-    }
+/// Returns the locks in the order of their numbers, in which all sets of a controller are taken.
+pub(super) fn set_of(access: &impl Access) -> Vec<Want> {
+    let mut set = Vec::new();
+    access.add_to(&mut set);
+    set.sort_by_key(|want| want.lock.id);
+    set
+}
+
+/// Returns a lock of another controller, if there is one among these.
+fn foreign<'a>(monitor: &Arc<Monitor>, wants: &'a [Want]) -> Option<&'a LockCell> {
+    let foreign = wants
+        .iter()
+        .find(|want| !Arc::ptr_eq(&want.lock.monitor, monitor));
+    foreign.map(|want| &*want.lock)
 }
 
 impl<A> Posting<'_, A> {
@@ -257,22 +247,28 @@ impl<A> Posting<'_, A> {
         self
     }
 
-    /// Sets a limit for the wait, as [`Looper::within`].
-    pub fn within(mut self, time: Duration) -> Self {
-        self.within = Some(time);
+    /// Sets how long the task waits for its locks, as [`Looper::lock_timeout`].
+    pub fn lock_timeout(mut self, time: Duration) -> Self {
+        self.lock_timeout = Some(time);
         self
+    }
+}
+
+impl<'a, A> Posting<'a, A> {
+    fn map<B>(self, map: impl FnOnce(A) -> B) -> Posting<'a, B> {
+        Posting {
+            looper: self.looper,
+            priority: self.priority,
+            lock_timeout: self.lock_timeout,
+            access: map(self.access),
+        }
     }
 }
 
 impl<'a> Posting<'a> {
     /// Requests locks, as [`Looper::with`].
     pub fn with<A: Access>(self, access: A) -> Posting<'a, A> {
-        Posting {
-            looper: self.looper,
-            priority: self.priority,
-            within: self.within,
-            access,
-        }
+        self.map(|()| access)
     }
 
     /// Posts a closure.
@@ -284,13 +280,13 @@ impl<'a> Posting<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let none = Wants::default();
         if const { is_large::<F>() } {
-            let posted = self.submit(none, None, false, Plain(Box::new(task)));
-            return posted.or_else(|(work, problem)| PostError::unbox(work.0, problem));
+            let begin = |task: Box<F>, _: Option<&_>, _: &_| ControlFlow::Break(task());
+            let posted = self.without_locks().submit(Box::new(task), false, begin);
+            return posted.map_err(PostError::unbox);
         }
-        let posted = self.submit(none, None, false, Plain(task));
-        posted.map_err(|(work, problem)| PostError::new(work.0, problem))
+        let begin = |task: F, _: Option<&_>, _: &_| ControlFlow::Break(task());
+        self.without_locks().submit(task, false, begin)
     }
 
     /// Posts a future.
@@ -301,14 +297,20 @@ impl<'a> Posting<'a> {
     where
         Fut: Future<Output: Send + 'static> + Send + 'static,
     {
-        let task = Later(Box::new(task));
-        let waker = self.looper.waker();
-        let posted = self.submit(Wants::default(), Some(waker.into()), false, task);
-        posted.or_else(|(work, problem)| PostError::unbox(work.0, problem))
+        let begin = |task: Box<Fut>, _: Option<&_>, _: &_| {
+            let future: JobFuture<Fut::Output> = Box::into_pin(task);
+            ControlFlow::Continue(future)
+        };
+        let posted = self.without_locks().submit(Box::new(task), false, begin);
+        posted.map_err(PostError::unbox)
+    }
+
+    fn without_locks(self) -> Posting<'a, Option<Claim<()>>> {
+        self.map(|()| None)
     }
 }
 
-impl<'a, A: Access> Posting<'a, A> {
+impl<A: Access> Posting<'_, A> {
     /// Posts a closure that gets what its locks guard: `&T`, `&mut T`, or `()` for a lock without a
     /// value. A set of locks leads to a set of these.
     ///
@@ -319,13 +321,17 @@ impl<'a, A: Access> Posting<'a, A> {
         F: FnOnce(A::Given<'_>) -> R + Send + 'static,
         R: Send + 'static,
     {
-        let (posting, wants, access) = self.split();
         if const { is_large::<F>() } {
-            let posted = posting.submit(wants, None, false, With(access, Box::new(task)));
-            return posted.or_else(|(work, problem)| PostError::unbox(work.1, problem));
+            let begin = |task: Box<F>, access: Option<&A>, _: &_| {
+                ControlFlow::Break(task(A::give(&mut open(access, None))))
+            };
+            let posted = self.map(Some).submit(Box::new(task), false, begin);
+            return posted.map_err(PostError::unbox);
         }
-        let posted = posting.submit(wants, None, false, With(access, task));
-        posted.map_err(|(work, problem)| PostError::new(work.1, problem))
+        let begin = |task: F, access: Option<&A>, _: &_| {
+            ControlFlow::Break(task(A::give(&mut open(access, None))))
+        };
+        self.map(Some).submit(task, false, begin)
     }
 
     /// Posts a future, made by `task`, that owns what its locks guard: [`Shared`](super::Shared),
@@ -340,135 +346,115 @@ impl<'a, A: Access> Posting<'a, A> {
         F: FnOnce(A::Owned) -> Fut + Send + 'static,
         Fut: Future<Output: Send + 'static> + Send + 'static,
     {
-        let (posting, wants, access) = self.split();
-        let waker = posting.looper.waker();
-        if const { is_large::<F>() } {
-            let task = LaterWith(access, Box::new(task));
-            let posted = posting.submit(wants, Some(waker.into()), true, task);
-            return posted.or_else(|(work, problem)| PostError::unbox(work.1, problem));
-        }
-        let posted = posting.submit(wants, Some(waker.into()), true, LaterWith(access, task));
-        posted.map_err(|(work, problem)| PostError::new(work.1, problem))
-    }
-
-    fn split(self) -> (Posting<'a>, Wants, A) {
-        let posting = Posting {
-            looper: self.looper,
-            priority: self.priority,
-            within: self.within,
-            access: NoLocks,
+        let begin = |task: Box<F>, access: Option<&A>, looper: &Arc<LooperCell>| {
+            let future: JobFuture<Fut::Output> = Box::pin(task(open(access, Some(looper))));
+            ControlFlow::Continue(future)
         };
-        (posting, self.looper.wants(&self.access), self.access)
+        let posted = self.map(Some).submit(Box::new(task), true, begin);
+        posted.map_err(PostError::unbox)
     }
 }
 
-impl Posting<'_> {
-    fn submit<W: Work>(
-        self,
-        wants: Wants,
-        waker: Option<KeptWaker>,
-        is_owning: bool,
-        work: W,
-    ) -> Result<Posted<W::Output>, (W, PostProblem)> {
-        let Looper { seat, monitor } = self.looper;
-        let highest = monitor.limits.highest;
-        if self.priority > highest {
-            let asked = self.priority;
-            return Err((work, PostProblem::Priority { asked, highest }));
+fn open<A: Access>(access: Option<&A>, owner: Option<&LooperCell>) -> A::Owned {
+    access
+        .expect("a task that gets values has locks")
+        .open(owner)
+}
+
+impl<A: Access> Posting<'_, Option<A>> {
+    /// Posts a task that `begin` begins.
+    fn submit<F, R, B>(self, task: F, is_owning: bool, begin: B) -> Result<Posted<R>, PostError<F>>
+    where
+        F: Send + 'static,
+        R: Send + 'static,
+        B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<R, JobFuture<R>>,
+        B: Send + Sync + 'static,
+    {
+        let Looper(looper) = self.looper;
+        let (priority, monitor) = (self.priority, &looper.monitor);
+        if priority > monitor.highest {
+            let (asked, highest) = (priority, monitor.highest);
+            return Err(PostError::new(
+                task,
+                PostProblem::Priority { asked, highest },
+            ));
         }
-        if wants
-            .as_slice()
-            .iter()
-            .any(|want| want.place.controller != monitor.id)
-        {
-            return Err((work, PostProblem::Foreign));
-        }
-        let deadline = self.within.and_then(|time| monitor.now().checked_add(time));
-        let deadline = deadline.map(|at| (at, monitor.change(|table, _| table.number())));
-        let has_extras = deadline.is_some() || waker.is_some();
-        let extras = has_extras.then(|| Box::new(JobExtras { deadline, waker }));
-        let job = Arc::new(Job {
-            origin: Origin::Looper(seat.clone()),
-            priority: self.priority,
-            wants,
-            extras,
-            is_owning,
-            body: Cell::new(work),
-        });
-        let erased: Arc<Job> = job.clone();
-        let accepted = if deadline.is_some() {
-            monitor.change(|table, effects| table.post(seat, erased, effects))
-        } else {
-            monitor.post(seat, erased)
+        let access = self.access.as_ref();
+        let set = match access.map(Access::want) {
+            Some(None) => access.map(set_of).unwrap_or_default(),
+            _ => Vec::new(),
         };
-        if accepted {
-            return Ok(Posted::new(job));
-        }
-        match job.body.recover() {
-            Some(work) => Err((work, PostProblem::Closed)),
-            // The table took it, so it has an outcome.
+        let deadline = self
+            .lock_timeout
+            .and_then(|time| monitor.now().checked_add(time));
+        let deadline = deadline.map(|at| Box::new((at, monitor.change(|table, _| table.number()))));
+        let is_timed = deadline.is_some();
+        let job = Arc::new(PostedJob {
+            looper: looper.clone(),
+            priority,
+            is_owning,
+            deadline,
+            set: set.into(),
+            body: TypedJob::new(task, self.access, begin),
+        });
+        let refused = match foreign(monitor, job.wants()) {
+            Some(_) => Some(PostProblem::Foreign),
+            None => {
+                let job: Arc<PostedJob> = job.clone();
+                let is_accepted = match is_timed {
+                    true => monitor.change(|table, effects| table.post_timed(&job, effects)),
+                    false => monitor.post(looper, job),
+                };
+                (!is_accepted).then_some(PostProblem::Closed)
+            }
+        };
+        match refused.and_then(|problem| Some((job.body.recover()?, problem))) {
+            Some((task, problem)) => Err(PostError::new(task, problem)),
             None => Ok(Posted::new(job)),
         }
     }
 }
 
-impl Looper {
-    fn waker(&self) -> Waker {
-        Waker::from(Arc::new(Alarm {
-            seat: self.seat.clone(),
-            monitor: self.monitor.clone(),
-        }))
-    }
-}
-
 impl WeakLooper {
-    pub(super) fn new(seat: &Arc<Seat>) -> Self {
-        WeakLooper(seat.clone())
+    pub(super) fn new(looper: &Arc<LooperCell>) -> Self {
+        WeakLooper(looper.clone())
     }
 
     /// Returns the looper, unless its last handle was dropped.
     pub fn upgrade(&self) -> Option<Looper> {
-        self.0.try_add_handle().then(|| Looper {
-            seat: self.0.clone(),
-            monitor: Monitor::of(&self.0.hub),
-        })
+        self.0.try_add_handle().then(|| Looper(self.0.clone()))
     }
 
     /// Returns the number of the looper.
     pub fn id(&self) -> u64 {
-        self.0.identity.id
+        self.0.id
     }
 
     /// Returns the name, if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.0.identity.name()
+        self.0.name.as_deref()
     }
 }
 
 impl Clone for Looper {
     fn clone(&self) -> Self {
-        self.seat.add_handle();
-        Looper {
-            seat: self.seat.clone(),
-            monitor: self.monitor.clone(),
-        }
+        self.0.add_handle();
+        Looper(self.0.clone())
     }
 }
 
 impl Drop for Looper {
     fn drop(&mut self) {
-        if self.seat.remove_handle() {
-            let shut = Shut::Looper(&self.seat);
-            self.monitor.change_after(shut, |table, effects| {
-                table.close(&self.seat, effects);
-            });
+        if self.0.remove_handle() {
+            let monitor = &self.0.monitor;
+            monitor.change(|table, effects| table.close(&self.0, effects));
         }
     }
 }
 
 impl PartialEq for Looper {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.seat, &other.seat)
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -476,18 +462,18 @@ impl Eq for Looper {}
 
 impl Hash for Looper {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.seat).hash(state);
+        Arc::as_ptr(&self.0).hash(state);
     }
 }
 
 impl fmt::Debug for Looper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Looper({})", self.seat.identity)
+        write!(f, "Looper({})", self.0)
     }
 }
 
 impl fmt::Debug for WeakLooper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WeakLooper({})", self.0.identity)
+        write!(f, "WeakLooper({})", self.0)
     }
 }

@@ -1,110 +1,42 @@
-//! A posted task: what it runs, which locks it needs, and its outcome.
+//! A posted task: where it was posted, which locks it needs, its work behind a pointer, and the
+//! right to its result.
 //!
 //! Exactly one party takes the work of a job: the lane that begins it, or the table, with an error.
 //! The outcome is shown only after the captures of the task were dropped and its locks were
-//! released.
+//! released. The right to a result knows whether the task that awaits it is one on which the result
+//! depends.
 
+use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::task::{Context, Poll};
 
+use super::cell::{LooperCell, Want};
 use super::error::TaskError;
-use super::hub::{Awaited, Hub};
-use super::identity::Key;
-use super::seat::Seat;
-use super::want::Wants;
-use crate::contain::{Step, attempt, attempt_or_clear, contain, drop_result};
-use crate::error::Fault;
+use crate::error::Deadlock;
 use crate::instant::Instant;
-use crate::lock::SpinLock;
-use crate::waker::KeptWaker;
+use crate::runtime::context;
+use crate::task::run;
 
-pub(super) struct Job<B: ?Sized = dyn Body> {
-    pub(super) origin: Origin,
+pub(super) struct PostedJob<B: ?Sized = dyn JobBody> {
+    /// The looper, or the world.
+    pub(super) looper: Arc<LooperCell>,
     pub(super) priority: u8,
-    pub(super) wants: Wants,
-    pub(super) extras: Option<Box<JobExtras>>,
     /// The task gets guards that may outlive it.
     pub(super) is_owning: bool,
-    pub(super) body: B,
-}
-
-/// What few jobs have.
-#[derive(Default)]
-pub(super) struct JobExtras {
     /// When its locks must have been granted, with a number that no other deadline has.
-    pub(super) deadline: Option<(Instant, u64)>,
-    /// The waker of a task that is a future.
-    pub(super) waker: Option<KeptWaker>,
-}
-
-impl<B: ?Sized> Job<B> {
-    pub(super) fn deadline(&self) -> Option<(Instant, u64)> {
-        self.extras.as_ref()?.deadline
-    }
-
-    pub(super) fn waker(&self) -> Option<&Waker> {
-        self.extras
-            .as_ref()?
-            .waker
-            .as_ref()
-            .map(KeptWaker::as_waker)
-    }
-}
-
-impl Awaited for Arc<Job> {
-    fn at(&self) -> *const () {
-        Arc::as_ptr(self).cast()
-    }
-
-    fn looper(&self) -> Option<Key> {
-        self.origin.seat().map(|seat| seat.key)
-    }
-
-    fn is_over(&self) -> bool {
-        self.body.is_over()
-    }
-}
-
-/// Where a job was posted.
-pub(super) enum Origin {
-    Looper(Arc<Seat>),
-    World(Arc<dyn Hub>),
-}
-
-impl Origin {
-    pub(super) fn hub(&self) -> &Arc<dyn Hub> {
-        match self {
-            Origin::Looper(seat) => &seat.hub,
-            Origin::World(hub) => hub,
-        }
-    }
-
-    pub(super) fn seat(&self) -> Option<&Arc<Seat>> {
-        match self {
-            Origin::Looper(seat) => Some(seat),
-            Origin::World(_) => None,
-        }
-    }
-}
-
-/// The work of a job.
-pub(super) trait Work: Send + 'static {
-    type Output: Send + 'static;
-
-    /// Runs the task, or makes its future.
-    fn begin(self, at: &Origin) -> Begun<Self::Output>;
-}
-
-pub(super) enum Begun<R> {
-    Done(R),
-    Future(Pin<Box<dyn Future<Output = R> + Send>>),
+    pub(super) deadline: Option<Box<(Instant, u64)>>,
+    /// A set of locks, in the order of their numbers, in which they are taken.
+    pub(super) set: Box<[Want]>,
+    pub(super) body: B,
 }
 
 /// How a turn of a job has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ran {
+pub(super) enum JobRun {
     Ended,
     Waits,
     /// The work was taken before it began.
@@ -112,249 +44,238 @@ pub(super) enum Ran {
 }
 
 /// The part of a job whose type is erased for lanes and the table.
-pub(super) trait Body: Send + Sync {
-    /// Begins the task, or polls its future.
-    fn run(&self, at: &Origin, cx: &mut TaskContext<'_>) -> Ran;
+pub(super) trait JobBody: Send + Sync {
+    /// Returns the lock that the task needs, if it needs one and that is no set.
+    fn want(&self) -> Option<&Want>;
 
-    /// Takes the work, unless it was taken. Its outcome is this error, which [`Body::show`] shows.
+    /// Begins the task, or polls its future.
+    fn run(&self, looper: &Arc<LooperCell>) -> JobRun;
+
+    /// Takes the work, unless it was taken. Its outcome is this error, which [`JobBody::show`]
+    /// shows.
     fn take(&self, error: TaskError, even_begun: bool) -> bool;
 
     /// Returns whether the task has ended or was taken.
     fn is_over(&self) -> bool;
 
     /// Drops what was left of the work, and makes the outcome seen.
-    fn show(&self, at: &Origin);
+    fn show(&self, looper: &LooperCell);
 }
 
 /// The part of a job that its [`Posted`](super::Posted) knows.
-pub(super) trait Outcome<R>: Body {
-    fn poll_outcome(&self, cx: &TaskContext<'_>) -> Poll<Result<R, TaskError>>;
+pub(super) trait JobOutcome<R>: JobBody {
+    fn poll_outcome(&self, cx: &Context<'_>) -> Poll<Result<R, TaskError>>;
+
     fn is_shown(&self) -> bool;
+
     /// Gives up the right to the outcome.
-    fn abandon(&self, at: &Origin);
+    fn abandon(&self, looper: &LooperCell);
 }
 
-/// The state of a job: its work, then its outcome, until that is taken.
-pub(super) struct Cell<W: Work>(SpinLock<State<W>>);
-
-struct State<W: Work> {
-    stage: Stage<W>,
-    /// The waker of the task that awaits the outcome.
-    waker: Option<KeptWaker>,
-    /// The outcome may be seen.
-    is_shown: bool,
-    /// The outcome is not awaited any more.
-    is_abandoned: bool,
-}
-
-enum Stage<W: Work> {
-    New(W),
-    Future(Pending<W::Output>),
-    /// The work runs.
-    Running,
-    /// The work was taken, and is to be dropped before the error is shown.
-    Refused(TaskError, Unused<W>),
-    Over(Result<W::Output, TaskError>),
-    Gone,
-}
-
-type Pending<R> = Pin<Box<dyn Future<Output = R> + Send>>;
-
-enum Unused<W: Work> {
-    New(W),
-    Future(Pending<W::Output>),
-    /// It is being dropped.
-    Gone,
-}
-
-impl<W: Work> Cell<W> {
-    pub(super) fn new(work: W) -> Self {
-        Cell(SpinLock::new(State {
-            stage: Stage::New(work),
-            waker: None,
-            is_shown: false,
-            is_abandoned: false,
-        }))
-    }
-
-    /// Returns the work of a job that was not accepted.
-    pub(super) fn recover(&self) -> Option<W> {
-        match self.swap(Stage::Gone) {
-            Stage::New(work) => Some(work),
-            _ => None,
+impl<B: JobBody + ?Sized> PostedJob<B> {
+    /// Returns the locks that the task needs, in the order in which they are taken.
+    pub(super) fn wants(&self) -> &[Want] {
+        match self.body.want() {
+            Some(want) => std::slice::from_ref(want),
+            None => &self.set,
         }
     }
 
-    fn swap(&self, stage: Stage<W>) -> Stage<W> {
-        self.0
-            .with(|state| std::mem::replace(&mut state.stage, stage))
+    pub(super) fn deadline(&self) -> Option<(Instant, u64)> {
+        self.deadline.as_deref().copied()
     }
 
-    fn end(&self, outcome: Result<W::Output, TaskError>) -> Ran {
-        // The previous stage is `Running`.
-        self.swap(Stage::Over(outcome));
-        Ran::Ended
+    /// Returns the number of guards that an owning task gets.
+    pub(super) fn guards(&self) -> usize {
+        match self.is_owning {
+            true => self.wants().iter().filter(|it| it.lock.has_value).count(),
+            false => 0,
+        }
     }
 
-    /// Polls the future of a task that has begun.
-    fn poll(&self, future: Pending<W::Output>, cx: &mut TaskContext<'_>) -> Ran {
-        let (mut future, mut polled) = (Some(future), Poll::Pending);
-        let attempted = attempt_or_clear(&mut |step| match (step, &mut future) {
-            (Step::Clear, future) => *future = None,
-            (Step::Run, Some(future)) => polled = future.as_mut().poll(cx),
-            (Step::Run, None) => {}
-        });
-        match (attempted, polled) {
-            (Err(panic), _) => self.end(Err(TaskError::Panicked(panic))),
-            (Ok(()), Poll::Ready(value)) => {
-                contain(|| drop(future));
-                self.end(Ok(value))
-            }
-            (Ok(()), Poll::Pending) => {
-                if let Some(future) = future {
-                    self.swap(Stage::Future(future));
-                }
-                Ran::Waits
-            }
+    pub(super) fn show(&self) {
+        self.body.show(&self.looper);
+    }
+}
+
+/// Returns whether two pointers lead to the same job, whatever is known of its type.
+pub(super) fn is_same<A: ?Sized, B: ?Sized>(a: &Arc<PostedJob<A>>, b: &Arc<PostedJob<B>>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b))
+}
+
+crate::sync::thread_local! {
+    /// The job that runs on this thread.
+    static CURRENT: RefCell<Option<Arc<PostedJob>>> = const { RefCell::new(None) };
+}
+crate::sync::thread_local! {
+    /// The turn of the lane that runs it. The job counts only in this turn: a task that waits in
+    /// `block_on` may lend its thread to other tasks.
+    static TURN: Cell<Option<NonNull<()>>> = const { Cell::new(None) };
+}
+
+/// Runs a job as the current one of this turn. It contains the panics of the task.
+pub(super) fn run_as_current(job: &Arc<PostedJob>) -> JobRun {
+    let outer = CURRENT.try_with(|it| it.replace(Some(job.clone())));
+    let outer_turn = TURN.try_with(|it| it.replace(run::innermost_turn()));
+    let run = job.body.run(&job.looper);
+    drop(CURRENT.try_with(|it| it.replace(outer.ok().flatten())));
+    let _ = TURN.try_with(|it| it.set(outer_turn.ok().flatten()));
+    run
+}
+
+/// Calls `look` with the job that runs on this thread.
+pub(super) fn with_current<R>(look: impl FnOnce(&PostedJob) -> R) -> Option<R> {
+    let turn = TURN.try_with(Cell::get).ok()?;
+    let job = CURRENT.try_with(|it| it.borrow().clone()).ok()??;
+    (turn == run::innermost_turn()).then(|| look(&job))
+}
+
+/// The result of a task that was posted, as a future.
+///
+/// Dropping it lets the task go on. If the task then panics, the panic reaches
+/// [`on_fault`](crate::Builder::on_fault).
+///
+/// # Errors
+/// [`TaskError`] says why there is no result.
+///
+/// A task that awaits a result of its own looper, or of the world, gets [`TaskError::Deadlock`] at
+/// once: that result would have to wait for this task. A task of the world gets it for every result
+/// of its controller.
+///
+/// # Panics
+/// When it is polled after it has returned the result.
+///
+/// # Cancel safety
+/// Cancel safe: the result stays here until it is returned.
+#[must_use = "a result that is not awaited is dropped; `drop` it to say so"]
+pub struct Posted<R> {
+    job: Arc<PostedJob<dyn JobOutcome<R>>>,
+    /// The looper whose task awaits this.
+    awaited_by: Option<u32>,
+    is_over: bool,
+}
+
+impl<R> Posted<R> {
+    pub(super) fn new(job: Arc<PostedJob<dyn JobOutcome<R>>>) -> Self {
+        Posted {
+            job,
+            awaited_by: None,
+            is_over: false,
+        }
+    }
+
+    /// Returns the priority with which the task was posted. It is 0 for a task of the world.
+    #[doc(alias = "mtllPriority")]
+    pub fn priority(&self) -> u8 {
+        self.job.priority
+    }
+
+    /// Cancels the task, unless it has begun. Returns whether it had not begun.
+    ///
+    /// The result is [`TaskError::Cancelled`] then. The closure, or the future, is dropped before
+    /// this returns, and its locks go to the tasks behind it.
+    pub fn cancel(&self) -> bool {
+        let job: Arc<PostedJob> = self.job.clone();
+        let take = || job.body.take(TaskError::Cancelled, false);
+        let monitor = &job.looper.monitor;
+        let cancelled = monitor.change(|table, effects| table.cancel(&job, take, effects));
+        if cancelled {
+            job.show();
+        }
+        cancelled
+    }
+
+    /// Returns whether the task has ended, in whichever way.
+    pub fn is_finished(&self) -> bool {
+        context::apply_effects();
+        self.is_over || self.job.body.is_shown()
+    }
+
+    /// Returns the deadlock in which the task that runs here would await this forever.
+    fn judge(&mut self) -> Option<Deadlock> {
+        let own = with_current(|current| current.looper.clone());
+        let own = own.filter(|own| own.monitor.id == self.job.looper.monitor.id);
+        let by = own
+            .as_ref()
+            .filter(|own| !own.is_world())
+            .map(|own| own.key);
+        if self.awaited_by != by {
+            self.end_await();
+        }
+        let (own, job) = (own?, &self.job);
+        if job.body.is_over() {
+            // The result is about to be shown.
+            return None;
+        }
+        let whom = &job.looper;
+        if Arc::ptr_eq(&own, whom) || own.is_world() && whom.is_world() {
+            return Some(deadlock(&own, &"a task of its own"));
+        }
+        if own.is_world() || whom.is_world() {
+            return Some(deadlock(&own, whom));
+        }
+        self.awaited_by = by;
+        let of: Arc<PostedJob> = job.clone();
+        own.monitor
+            .change(|table, _| table.await_result(own.key, &of))
+    }
+
+    fn end_await(&mut self) {
+        if let Some(looper) = self.awaited_by.take() {
+            let of: Arc<PostedJob> = self.job.clone();
+            let monitor = &of.looper.monitor;
+            monitor.change(|table, _| table.end_await(looper, &of));
         }
     }
 }
 
-impl<W: Work> State<W> {
-    /// Makes the error of work that was taken and dropped the outcome.
-    fn refuse(&mut self) {
-        self.stage = match std::mem::replace(&mut self.stage, Stage::Gone) {
-            Stage::Refused(error, _) => Stage::Over(Err(error)),
-            other => other,
+/// Returns the deadlock of two that wait for each other.
+fn deadlock(who: &dyn fmt::Display, whom: &dyn fmt::Display) -> Deadlock {
+    let text = format!("{who} waits for {whom}, which waits for {who}");
+    Deadlock::new(text, true)
+}
+
+impl<R> Future for Posted<R> {
+    type Output = Result<R, TaskError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        assert!(
+            !this.is_over,
+            "a result was polled after it had been returned"
+        );
+        context::apply_effects();
+        let polled = match this.job.body.poll_outcome(cx) {
+            Poll::Pending => this.judge().map(|deadlock| {
+                this.job.body.abandon(&this.job.looper);
+                Err(TaskError::Deadlock(deadlock))
+            }),
+            Poll::Ready(outcome) => Some(outcome),
         };
-    }
-
-    /// Takes the outcome, if it is there.
-    fn take_outcome(&mut self) -> Option<Result<W::Output, TaskError>> {
-        match std::mem::replace(&mut self.stage, Stage::Gone) {
-            Stage::Over(outcome) => Some(outcome),
-            other => {
-                self.stage = other;
-                None
-            }
-        }
-    }
-}
-
-impl<W: Work> Body for Cell<W> {
-    fn run(&self, at: &Origin, cx: &mut TaskContext<'_>) -> Ran {
-        let stage = self.0.with(|state| match state.stage {
-            Stage::New(_) | Stage::Future(_) => std::mem::replace(&mut state.stage, Stage::Running),
-            _ => Stage::Gone,
-        });
-        match stage {
-            Stage::New(work) => match attempt(|| work.begin(at)) {
-                Ok(Begun::Done(value)) => self.end(Ok(value)),
-                Ok(Begun::Future(future)) => self.poll(future, cx),
-                Err(panic) => self.end(Err(TaskError::Panicked(panic))),
-            },
-            Stage::Future(future) => self.poll(future, cx),
-            _ => Ran::Never,
-        }
-    }
-
-    fn take(&self, error: TaskError, even_begun: bool) -> bool {
-        let mut error = Some(error);
-        self.0.with(|state| {
-            let may_take = match state.stage {
-                Stage::New(_) => true,
-                Stage::Future(_) => even_begun,
-                _ => false,
-            };
-            let Some(error) = error.take_if(|_| may_take) else {
-                return false;
-            };
-            state.stage = match std::mem::replace(&mut state.stage, Stage::Running) {
-                Stage::New(work) => Stage::Refused(error, Unused::New(work)),
-                Stage::Future(future) => Stage::Refused(error, Unused::Future(future)),
-                other => other,
-            };
-            true
-        })
-    }
-
-    fn is_over(&self) -> bool {
-        self.0.with(|state| {
-            let stage = &state.stage;
-            matches!(stage, Stage::Refused(..) | Stage::Over(_) | Stage::Gone)
-        })
-    }
-
-    fn show(&self, at: &Origin) {
-        let unused = self.0.with(|state| match &mut state.stage {
-            Stage::Refused(_, unused) => Some(std::mem::replace(unused, Unused::Gone)),
-            _ => None,
-        });
-        match unused {
-            None => {}
-            Some(Unused::New(work)) => contain(|| drop(work)),
-            Some(Unused::Future(future)) => contain(|| drop(future)),
-            // Another call drops the work, and then shows the outcome.
-            Some(Unused::Gone) => return,
-        }
-        self.0.with(State::refuse);
-        let (waker, unwanted) = self.0.with(|state| {
-            state.is_shown |= matches!(state.stage, Stage::Over(_));
-            let waker = state.waker.take_if(|_| state.is_shown);
-            let unwanted = state.is_abandoned.then(|| state.take_outcome());
-            (waker, unwanted.flatten())
-        });
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        drop_unwanted(unwanted, at);
-    }
-}
-
-impl<W: Work> Outcome<W::Output> for Cell<W> {
-    fn poll_outcome(&self, cx: &TaskContext<'_>) -> Poll<Result<W::Output, TaskError>> {
-        let take = |state: &mut State<W>| match state.is_shown {
-            true => state.take_outcome(),
-            false => None,
+        let Some(outcome) = polled else {
+            return Poll::Pending;
         };
-        if let Some(outcome) = self.0.with(take) {
-            return Poll::Ready(outcome);
-        }
-        let mut waker = Some(KeptWaker::new(cx.waker()));
-        let outcome = self.0.with(|state| {
-            if !state.is_shown {
-                std::mem::swap(&mut state.waker, &mut waker);
-            }
-            take(state)
-        });
-        drop(waker);
-        outcome.map_or(Poll::Pending, Poll::Ready)
-    }
-
-    fn is_shown(&self) -> bool {
-        self.0.with(|state| state.is_shown)
-    }
-
-    fn abandon(&self, at: &Origin) {
-        let (outcome, waker) = self.0.with(|state| {
-            state.is_abandoned = true;
-            let outcome = state.is_shown.then(|| state.take_outcome());
-            (outcome.flatten(), state.waker.take())
-        });
-        drop(waker);
-        drop_unwanted(outcome, at);
+        this.is_over = true;
+        this.end_await();
+        Poll::Ready(outcome)
     }
 }
 
-/// Drops an outcome that is not awaited, and reports its panic.
-fn drop_unwanted<R: 'static>(outcome: Option<Result<R, TaskError>>, at: &Origin) {
-    match outcome {
-        None => {}
-        Some(Err(TaskError::Panicked(panic))) => {
-            let seat = at.seat().map(|seat| &seat.identity);
-            at.hub().report(seat, &Fault::Panicked(panic));
+impl<R> Unpin for Posted<R> {}
+
+impl<R> Drop for Posted<R> {
+    fn drop(&mut self) {
+        self.end_await();
+        if !self.is_over {
+            self.job.body.abandon(&self.job.looper);
         }
-        Some(Err(error)) => contain(|| drop(error)),
-        Some(Ok(value)) => drop_result(value),
+    }
+}
+
+impl<R> fmt::Debug for Posted<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Posted")
+            .field("is_finished", &self.is_finished())
+            .finish_non_exhaustive()
     }
 }

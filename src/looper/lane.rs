@@ -1,23 +1,27 @@
-//! A lane: a task of the runtime that runs the tasks of loopers, one after another.
+//! A lane: a task of the runtime that runs the tasks of loopers, one after another. And the steward,
+//! the actor behind a controller that makes the lanes.
 //!
 //! Between two tasks a lane asks the table which looper goes next. The end of a task and that
 //! question are one change of the table. A result is seen only after that change, when the locks of
-//! its task have been given back.
+//! its task have been given back. Regular work does not wake the steward.
 
-use std::future::Future;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::task::{Context as TaskContext, Poll, Waker, ready};
 
-use super::current;
-use super::effects::Effects;
-use super::identity::Key;
-use super::job::{Job, Ran};
-use super::monitor::Monitor;
-use super::table::{Next, Table};
+use futures_core::Stream;
+
+use super::job::{JobRun, PostedJob, run_as_current};
+use super::monitor::{Effects, Monitor};
+use super::table::LooperTable;
+use crate::actor::{Address, Context};
 use crate::contain::contain;
+use crate::instant::Instant;
 use crate::runtime::context;
 use crate::sync::mutant;
+use crate::time::Alarm;
 use crate::waker::KeptWaker;
 
 pub(super) struct Lane {
@@ -29,11 +33,8 @@ pub(super) struct Lane {
     batch: usize,
     /// The last task of a simulated turn that was split. Its end is noted in the next turn, which
     /// comes after its effects.
-    done: Option<Done>,
+    done: Option<(Arc<PostedJob>, JobRun)>,
 }
-
-/// A task that was run and has not been reported to the table.
-struct Done(Option<Key>, Arc<Job>, Ran);
 
 /// The number of tasks in a turn: enough to be worth a turn, and few enough that actors beside the
 /// lane do not wait long.
@@ -61,43 +62,47 @@ impl Lane {
         }
     }
 
-    /// Reports what was done and returns what comes next, unless the turn is over.
-    fn step(&mut self, done: Option<Done>, is_last: bool, waker: &Waker) -> Option<Next> {
+    /// Reports what was done and returns the next job. There is none if the turn is over, or if no
+    /// job will ever come.
+    fn step(
+        &mut self,
+        done: Option<(Arc<PostedJob>, JobRun)>,
+        is_last: bool,
+        waker: &Waker,
+    ) -> Poll<Option<Arc<PostedJob>>> {
         let looks = std::mem::take(&mut self.has_waited);
-        let note = |table: &mut Table, effects: &mut Effects| {
+        let change = |table: &mut LooperTable, effects: &mut Effects| {
             if looks {
                 table.lanes.looks(self.number);
             }
-            match &done {
-                Some(Done(Some(key), _, ran)) => table.has_run(*key, *ran, effects),
-                Some(Done(None, ..)) => table.world_has_run(effects),
-                None => {}
+            if let Some((job, run)) = &done {
+                table.has_run(job, *run, effects);
             }
-        };
-        let next = |table: &mut Table, effects: &mut Effects| {
             if is_last {
-                return None;
+                return Poll::Ready(None);
             }
             let next = table.next(effects);
-            if matches!(next, Next::Wait) && !mutant("a_lane_waits_after_its_look") {
+            if next.is_pending() && !mutant("a_lane_waits_after_its_look") {
                 table.lanes.waits(self.number, KeptWaker::new(waker));
             }
-            Some(next)
+            next
         };
         // Before those are woken who wait for the end of the looper, or of the controller.
-        let next = self.monitor.step(note, next, || {
-            if let Some(Done(_, job, Ran::Ended)) = &done {
-                job.body.show(&job.origin);
+        let next = self.monitor.step(change, || {
+            if let Some((job, JobRun::Ended)) = &done {
+                job.show();
             }
         });
-        if mutant("a_lane_waits_after_its_look") && matches!(next, Some(Next::Wait)) {
-            let waits = |table: &mut Table| table.lanes.waits(self.number, KeptWaker::new(waker));
-            self.monitor.change(|table, _| waits(table));
+        if mutant("a_lane_waits_after_its_look") && next.is_pending() {
+            let waits = |table: &mut LooperTable, _: &mut Effects| {
+                table.lanes.waits(self.number, KeptWaker::new(waker));
+            };
+            self.monitor.change(waits);
         }
-        if let Some(Done(_, job, _)) = done {
+        if let Some((job, _)) = done {
             contain(|| drop(job));
         }
-        self.has_waited = matches!(next, Some(Next::Wait));
+        self.has_waited = next.is_pending();
         next
     }
 }
@@ -109,12 +114,11 @@ impl Future for Lane {
         let this = self.get_mut();
         let mut done = this.done.take();
         for _ in 0..this.batch {
-            match this.step(done.take(), false, cx.waker()) {
-                Some(Next::Run(key, job)) => done = Some(run(Some(key), job)),
-                Some(Next::RunAlone(job)) => done = Some(run(None, job)),
-                Some(Next::Wait) => return Poll::Pending,
-                Some(Next::End) | None => return Poll::Ready(()),
-            }
+            let Some(job) = ready!(this.step(done.take(), false, cx.waker())) else {
+                return Poll::Ready(());
+            };
+            let run = run_as_current(&job);
+            done = Some((job, run));
         }
         match context::has_effects() {
             true => this.done = done,
@@ -129,7 +133,7 @@ impl Future for Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         if let Some(done) = self.done.take() {
-            self.step(Some(done), true, Waker::noop());
+            drop(self.step(Some(done), true, Waker::noop()));
         }
         let number = self.number;
         self.monitor
@@ -137,9 +141,58 @@ impl Drop for Lane {
     }
 }
 
-fn run(key: Option<Key>, job: Arc<Job>) -> Done {
-    let waker = job.waker().unwrap_or(Waker::noop());
-    let mut cx = TaskContext::from_waker(waker);
-    let ran = current::during(&job, || job.body.run(&job.origin, &mut cx));
-    Done(key, job, ran)
+/// Makes lanes, keeps the time, and ends with the runtime.
+pub(super) struct Steward {
+    monitor: Arc<Monitor>,
+    alarm: Alarm,
+}
+
+impl Steward {
+    pub(super) fn new(monitor: Arc<Monitor>) -> Self {
+        Steward {
+            monitor,
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// Serves the controller until no task is left and none can be posted.
+    pub(super) async fn run(mut self, mut cx: Context<Infallible>) {
+        // Without an address the mailbox would be closed.
+        let _open: Address<Infallible> = cx.address();
+        let mut is_stopping = false;
+        poll_fn(|task| {
+            if !is_stopping && Pin::new(&mut cx).poll_next(task).is_ready() {
+                is_stopping = true;
+                self.monitor.change(LooperTable::close_all);
+            }
+            self.poll(task)
+        })
+        .await;
+    }
+
+    fn poll(&mut self, task: &mut TaskContext<'_>) -> Poll<()> {
+        loop {
+            let now = Instant::now();
+            let (is_over, lane, alarm) = self.monitor.change(|table, effects| {
+                table.steward = Some(KeptWaker::new(task.waker()));
+                let lane = table.lanes.is_wanted().then(|| table.lanes.make());
+                (table.is_over, lane, table.expire(now, effects))
+            });
+            if is_over {
+                return Poll::Ready(());
+            }
+            if let Some(number) = lane {
+                Lane::start(&self.monitor, number);
+                continue;
+            }
+            ready!(self.alarm.poll(alarm, task));
+        }
+    }
+}
+
+/// Drops what is left when the runtime has ended before the controller.
+impl Drop for Steward {
+    fn drop(&mut self) {
+        self.monitor.change(LooperTable::abort);
+    }
 }

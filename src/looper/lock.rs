@@ -2,62 +2,50 @@
 //!
 //! A lock lives as long as a handle, a holder or a waiter has it.
 
+use std::any::Any;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::access::Claim;
-use super::current;
+use super::cell::LockCell;
+use super::claim::{Claim, Exclusive, Shared};
 use super::error::{LockDetail, LockError};
-use super::guard::{Exclusive, Shared};
-use super::identity::{Identity, Kind};
+use super::job::with_current;
 use super::monitor::Monitor;
-use super::place::{Place, Slot};
-use super::table::Table;
+use super::table::LooperTable;
 use crate::sync::{Mutex, mutant};
 
-/// A lock of a [`Controller`](super::Controller) without a value: the `Lock` of MTLL.
+/// A lock of a [`Controller`](super::Controller) without a value.
 ///
 /// Any number of loopers hold it shared, or one holds it exclusively. A clone is the same lock.
 #[derive(Clone)]
-pub struct Lock {
-    place: Arc<Place<()>>,
-    monitor: Arc<Monitor>,
-}
+pub struct Lock(Arc<LockCell>);
 
 /// A value behind a lock of a [`Controller`](super::Controller).
 ///
 /// A clone is the same lock and the same value.
 pub struct Guarded<T: Send + Sync + 'static> {
-    place: Arc<Place<Slot<T>>>,
-    monitor: Arc<Monitor>,
+    lock: Lock,
+    values: PhantomData<fn() -> T>,
 }
-
-/// A [`Lock`] or a [`Guarded`]. This trait is sealed.
-pub trait Lockable {
-    #[doc(hidden)]
-    fn shared_place(&self) -> SharedPlace;
-}
-
-/// A lock whose type is erased.
-#[doc(hidden)]
-pub struct SharedPlace(pub(super) Arc<Place>);
 
 impl Lock {
     pub(super) fn new(monitor: &Arc<Monitor>, name: Option<Box<str>>) -> Self {
-        Lock {
-            place: new_place(monitor, name, Kind::Lock, ()),
-            monitor: monitor.clone(),
-        }
+        Lock(LockCell::new(monitor.clone(), name, None))
+    }
+
+    pub(super) fn cell(&self) -> &Arc<LockCell> {
+        &self.0
     }
 
     /// Requests the lock together with other loopers.
     pub fn shared(&self) -> Claim<()> {
-        Claim::new(&self.place, false)
+        Claim::new(&self.0, false)
     }
 
     /// Requests the lock for one looper alone.
     pub fn exclusive(&self) -> Claim<()> {
-        Claim::new(&self.place, true)
+        Claim::new(&self.0, true)
     }
 
     /// Requires that the looper keeps the lock, in either mode.
@@ -70,7 +58,7 @@ impl Lock {
         self.exclusive().held()
     }
 
-    /// Closes the lock, and waits until it is free: the `safeDelete` of MTLL.
+    /// Closes the lock, and waits until it is free.
     ///
     /// The tasks in its line have it before. Later requests get [`LockError::Closed`]. A second
     /// call returns at once. So does a call by a task whose looper holds the lock, or by one of the
@@ -78,45 +66,45 @@ impl Lock {
     ///
     /// # Cancel safety
     /// The lock stays closed when the future is dropped.
+    #[doc(alias = "safeDelete")]
     pub async fn close(&self) {
-        let place: Arc<Place> = self.place.clone();
-        let is_first = self.monitor.change(|table, _| table.close_lock(&place));
-        if is_first && !is_own(&place) {
-            is_over(&self.monitor, &place, || ()).await;
+        if close(&self.0) && !is_own(&self.0) {
+            is_over(&self.0, || ()).await;
         }
     }
 
     /// Returns the number of the lock, which no other lock or looper of its controller has.
     pub fn id(&self) -> u64 {
-        self.place.identity.id
+        self.0.id
     }
 
     /// Returns the name, if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.place.identity.name()
+        self.0.name.as_deref()
     }
 }
 
 impl<T: Send + Sync + 'static> Guarded<T> {
     pub(super) fn new(monitor: &Arc<Monitor>, name: Option<Box<str>>, value: T) -> Self {
+        let value: Arc<dyn Any + Send + Sync> = Arc::new(value);
         Guarded {
-            place: new_place(monitor, name, Kind::Guarded, Slot::new(value)),
-            monitor: monitor.clone(),
+            lock: Lock(LockCell::new(monitor.clone(), name, Some(value))),
+            values: PhantomData,
         }
     }
 
-    pub(super) fn place(&self) -> &Arc<Place<Slot<T>>> {
-        &self.place
+    pub(super) fn cell(&self) -> &Arc<LockCell> {
+        self.lock.cell()
     }
 
     /// Requests the value together with other loopers.
     pub fn shared(&self) -> Claim<Shared<T>> {
-        Claim::new(&self.place, false)
+        Claim::new(self.cell(), false)
     }
 
     /// Requests the value for one looper alone.
     pub fn exclusive(&self) -> Claim<Exclusive<T>> {
-        Claim::new(&self.place, true)
+        Claim::new(self.cell(), true)
     }
 
     /// Requests a value whose lock the looper keeps, in either mode.
@@ -152,63 +140,59 @@ impl<T: Send + Sync + 'static> Guarded<T> {
     ///     second.unwrap().await.unwrap();
     /// });
     /// ```
+    #[doc(alias = "safeDelete")]
     pub async fn close(&self) -> Result<T, LockError> {
-        let place: Arc<Place> = self.place.clone();
-        if is_own(&place) {
-            return Err(LockError::AlreadyHeld(caller(&place)));
+        let lock = self.cell();
+        if is_own(lock) {
+            return Err(LockError::AlreadyHeld(caller(lock)));
         }
-        if !self.monitor.change(|table, _| table.close_lock(&place)) {
-            return Err(LockError::Closed(caller(&place)));
+        if !close(lock) {
+            return Err(LockError::Closed(caller(lock)));
         }
         let value = Mutex::new(None);
-        let take = || *value.lock() = self.place.value.take();
-        is_over(&self.monitor, &place, take).await;
-        let value = value.lock().take().and_then(Arc::into_inner);
-        value.ok_or_else(|| LockError::Closed(caller(&place)))
+        is_over(lock, || *value.lock() = lock.take_value()).await;
+        let value = value.lock().take().and_then(|value| value.downcast().ok());
+        let value = value.and_then(Arc::into_inner);
+        value.ok_or_else(|| LockError::Closed(caller(lock)))
     }
 
     /// Returns the number of the lock, which no other lock or looper of its controller has.
     pub fn id(&self) -> u64 {
-        self.place.identity.id
+        self.lock.id()
     }
 
     /// Returns the name, if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.place.identity.name()
+        self.lock.name()
     }
 }
 
-fn new_place<V: Send + Sync>(
-    monitor: &Monitor,
-    name: Option<Box<str>>,
-    kind: Kind,
-    value: V,
-) -> Arc<Place<V>> {
-    let id = monitor.change(|table, _| table.number());
-    let identity = Identity { id, name, kind };
-    Place::new(monitor.id, identity, value)
+/// Closes a lock. Returns whether it was open.
+fn close(lock: &LockCell) -> bool {
+    lock.monitor.look(|_| lock.with(|state| state.close()))
 }
 
 /// Returns whether the task that runs here keeps the lock from being free: its looper holds it, or
 /// it is one of the world.
-fn is_own(place: &Place) -> bool {
-    let is_own = current::with(|job| {
-        let seat = job.origin.seat();
-        let holds = seat.is_none_or(|seat| place.state().holders.of(seat.key).is_some());
-        holds && place.controller == job.origin.hub().id()
+fn is_own(lock: &LockCell) -> bool {
+    let is_own = with_current(|job| {
+        let own = &job.looper;
+        let holds = || lock.with(|state| state.is_held_by(own.key));
+        own.monitor.id == lock.monitor.id && (own.is_world() || holds())
     });
     is_own == Some(true)
 }
 
 /// Waits until a closed lock is free. Then calls `take`, before the world may stop.
-async fn is_over(monitor: &Monitor, place: &Place, take: impl Fn()) {
-    let closer = monitor.look(|_| place.state().closer());
+async fn is_over(lock: &LockCell, take: impl Fn()) {
+    let monitor = &lock.monitor;
+    let closer = monitor.look(|_| lock.with(|state| state.closer()));
     if let Some(closer) = closer {
-        let is_unused = || monitor.look(|_| place.state().is_unused());
+        let is_unused = || monitor.look(|_| lock.with(|state| state.is_unused()));
         closer.until(is_unused).await;
     }
-    let is_over = |table: &Table| {
-        let is_over = table.is_lock_over(place);
+    let is_over = |table: &LooperTable| {
+        let is_over = table.is_lock_over(lock);
         if is_over && !mutant("a_value_is_taken_when_the_world_may_stop") {
             take();
         }
@@ -221,44 +205,41 @@ async fn is_over(monitor: &Monitor, place: &Place, take: impl Fn()) {
 }
 
 /// Returns the detail of an error of the task that runs here.
-fn caller(place: &Place) -> LockDetail {
-    let looper = current::with(|job| {
-        let seat = job.origin.seat();
-        seat.map_or_else(|| "the world".to_owned(), |seat| seat.identity.to_string())
-    });
+fn caller(lock: &LockCell) -> LockDetail {
+    let looper = with_current(|job| job.looper.to_string());
     let looper = looper.unwrap_or_else(|| "the caller".to_owned());
-    LockDetail::new(&looper, &place.identity)
+    LockDetail::new(&looper, lock)
 }
 
-impl Lockable for Lock {
-    fn shared_place(&self) -> SharedPlace {
-        SharedPlace(self.place.clone())
+impl AsRef<Lock> for Lock {
+    fn as_ref(&self) -> &Lock {
+        self
     }
 }
 
-impl<T: Send + Sync> Lockable for Guarded<T> {
-    fn shared_place(&self) -> SharedPlace {
-        SharedPlace(self.place.clone())
+impl<T: Send + Sync> AsRef<Lock> for Guarded<T> {
+    fn as_ref(&self) -> &Lock {
+        &self.lock
     }
 }
 
 impl<T: Send + Sync> Clone for Guarded<T> {
     fn clone(&self) -> Self {
         Guarded {
-            place: self.place.clone(),
-            monitor: self.monitor.clone(),
+            lock: self.lock.clone(),
+            values: PhantomData,
         }
     }
 }
 
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lock({})", self.place.identity)
+        write!(f, "Lock({})", self.0)
     }
 }
 
 impl<T: Send + Sync> fmt::Debug for Guarded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Guarded({})", self.place.identity)
+        write!(f, "Guarded({})", self.cell())
     }
 }

@@ -7,17 +7,14 @@ use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
 use ::loom::thread::spawn;
 
+use super::controller::Controller;
 use super::error::TaskError;
 use super::handle::Looper;
-use super::inbox::Shut;
-use super::job::{Cell, Job, Origin};
+use super::job::Posted;
 use super::lane::Lane;
 use super::lock::{Guarded, Lock};
 use super::monitor::Monitor;
-use super::posted::Posted;
-use super::table::Limits;
-use super::want::Wants;
-use super::work::Alone;
+use super::table::LooperTable;
 use super::world::World;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -47,13 +44,8 @@ fn drive<F: Future>(future: F) -> F::Output {
 
 fn controller<const LANES: usize>() -> (Arc<Monitor>, [Lane; LANES]) {
     follow_waits();
-    let limits = Limits {
-        lanes: LANES,
-        highest: 0,
-        aging: 0,
-        detects: false,
-    };
-    let monitor = Monitor::new(limits, None);
+    let builder = Controller::builder().detect_deadlocks(false);
+    let monitor = builder.monitor(LANES, None);
     let lane = |_| {
         let number = monitor.change(|table, _| table.lanes.make());
         Lane::new(monitor.clone(), number)
@@ -67,24 +59,16 @@ fn loopers<const COUNT: usize>(monitor: &Arc<Monitor>) -> [Looper; COUNT] {
 }
 
 fn close(monitor: &Monitor) {
-    monitor.change_after(Shut::Controller, |table, effects| table.close_all(effects));
+    monitor.change(LooperTable::close_all);
 }
 
 fn stop_the_world<R: Send + 'static>(
     monitor: &Arc<Monitor>,
     task: impl FnOnce(&mut World) -> R + Send + 'static,
 ) -> Posted<R> {
-    let job = Arc::new(Job {
-        origin: Origin::World(monitor.clone()),
-        priority: 0,
-        wants: Wants::default(),
-        extras: None,
-        is_owning: false,
-        body: Cell::new(Alone(task)),
-    });
-    let erased: Arc<Job> = job.clone();
-    assert!(monitor.change(|table, effects| table.post_alone(erased, effects)));
-    Posted::new(job)
+    Controller::of(monitor.clone())
+        .stop_the_world(task)
+        .unwrap()
 }
 
 fn outcome<R>(posted: &mut Posted<R>) -> Result<R, TaskError> {

@@ -2,66 +2,66 @@
 //!
 //! Everything here changes under one lock, under which no user code runs. A change notes in
 //! [`Effects`] what is to be done when the lock is free. Loopers that were granted a lock are noted
-//! as well, and go on when the change is over: [`Table::settle`].
+//! as well, and go on when the change is over: [`LooperTable::go_on`].
 
 mod ends;
-mod entry;
+mod lanes;
+mod line;
 mod locks;
 mod waits;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::task::Poll;
 
-use crate::waker::KeptWaker;
 use slab::Slab;
 
-pub(super) use entry::{Entry, Phase};
+use lanes::{Lanes, ReadyLines};
+pub(super) use line::LockState;
 
-use super::effects::Effects;
+use super::cell::{LooperCell, LooperPhase, NOWHERE};
 use super::error::TaskError;
-use super::hub::Awaited;
-use super::identity::{Identity, Key, Kind};
-use super::job::{Job, Ran};
-use super::lanes::Lanes;
-use super::ready::ReadyLines;
-use super::seat::Seat;
-use super::stats::LooperStats;
+use super::job::{JobRun, PostedJob};
+use super::monitor::{Effects, Monitor};
 use crate::instant::Instant;
 use crate::sync::mutant;
+use crate::waker::KeptWaker;
 
-pub(super) struct Table {
-    pub(super) loopers: Slab<Entry>,
+pub(super) struct LooperTable {
+    pub(super) loopers: Slab<Arc<LooperCell>>,
     ready: ReadyLines,
     /// The loopers that were ready when the world was about to stop.
-    halted: Vec<Key>,
-    world: World,
+    halted: Vec<u32>,
+    /// The tasks of the world that have not begun.
+    world: VecDeque<Arc<PostedJob>>,
+    is_world_running: bool,
     /// The number of tasks of loopers that have begun and not ended.
     begun: usize,
     /// The number of guards of async tasks.
     guards: usize,
     /// The number of locks that are held.
-    held: usize,
+    pub(super) held: usize,
     pub(super) lanes: Lanes,
     /// The waker of the steward.
     pub(super) steward: Option<KeptWaker>,
     /// The jobs whose locks must be granted in time.
-    pub(super) deadlines: BTreeMap<(Instant, u64), Arc<Job>>,
+    deadlines: BTreeMap<(Instant, u64), Arc<PostedJob>>,
     /// Which looper's task awaits which results. Their `Posted` have pointers to them, too.
-    awaits: BTreeMap<Key, Vec<Box<dyn Awaited>>>,
-    /// An empty list, for posts that are taken from the inbox.
-    pub(super) posts: Vec<Arc<Job>>,
-    /// The number of steps of lanes since posts were taken, and after how many that is due.
-    steps: (u32, u32),
+    awaits: BTreeMap<u32, Vec<Arc<PostedJob>>>,
+    /// An empty list, for loopers that are taken from the inbox.
+    pub(super) posted: Vec<u32>,
+    /// The number of steps of lanes since posts were looked at.
+    steps: u32,
+    /// After how many steps of lanes posts are looked at in any case.
+    posts_every: u32,
     /// Loopers that were granted a lock in this change.
-    granted: VecDeque<Key>,
+    granted: VecDeque<u32>,
     numbers: u64,
     aging: Option<NonZeroU32>,
     detects: bool,
     /// No more tasks are accepted.
     is_closed: bool,
-    /// The number of values that the handles of the controller share; 0 if there is no handle.
-    pub(super) holds: usize,
     /// The number of loopers that accept tasks.
     open: usize,
     /// What was left is dropped, at the end of the runtime.
@@ -70,52 +70,57 @@ pub(super) struct Table {
     pub(super) is_over: bool,
 }
 
-#[derive(Default)]
-struct World {
-    tasks: VecDeque<Arc<Job>>,
-    is_running: bool,
+/// The state of a controller, as [`Controller::stats`](super::Controller::stats) returns it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LooperStats {
+    /// The number of loopers.
+    pub loopers: usize,
+    /// The number of loopers whose next task could begin or go on.
+    pub ready: usize,
+    /// The number of loopers whose task a lane runs now.
+    pub running: usize,
+    /// The number of loopers that wait for a lock.
+    pub waiting: usize,
+    /// The number of locks that are held.
+    pub locks_held: usize,
+    /// Whether a task of the world waits or runs, so that no other task begins.
+    pub is_world_stopped: bool,
 }
 
-/// What a lane does next.
-pub(super) enum Next {
-    Run(Key, Arc<Job>),
-    RunAlone(Arc<Job>),
-    Wait,
-    End,
-}
+/// The number of steps of lanes after which posts are looked at in any case.
+const POSTS_EVERY: u32 = 8;
 
-/// The options of a controller.
-#[derive(Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) lanes: usize,
-    pub(super) highest: u8,
-    pub(super) aging: u32,
-    pub(super) detects: bool,
-}
-
-impl Table {
-    /// Creates a table whose lanes take posts after so many steps in any case.
-    pub(super) fn new(limits: &Limits, posts_every: u32) -> Self {
-        Table {
+impl LooperTable {
+    /// Creates a table for so many lanes. In a simulation the order of posts is exact.
+    pub(super) fn new(
+        lanes: usize,
+        highest: u8,
+        aging: u32,
+        detects: bool,
+        is_simulated: bool,
+    ) -> Self {
+        LooperTable {
             loopers: Slab::new(),
-            ready: ReadyLines::new(limits.highest, limits.aging),
+            ready: ReadyLines::new(highest, aging),
             halted: Vec::new(),
-            world: World::default(),
+            world: VecDeque::new(),
+            is_world_running: false,
             begun: 0,
             guards: 0,
             held: 0,
-            lanes: Lanes::new(limits.lanes),
+            lanes: Lanes::new(lanes),
             steward: None,
             deadlines: BTreeMap::new(),
             awaits: BTreeMap::new(),
-            posts: Vec::new(),
-            steps: (0, posts_every),
+            posted: Vec::new(),
+            steps: 0,
+            posts_every: if is_simulated { 1 } else { POSTS_EVERY },
             granted: VecDeque::new(),
             numbers: 0,
-            aging: NonZeroU32::new(limits.aging),
-            detects: limits.detects,
+            aging: NonZeroU32::new(aging),
+            detects,
             is_closed: false,
-            holds: 1,
             open: 0,
             is_aborted: false,
             is_over: false,
@@ -130,93 +135,67 @@ impl Table {
     /// Creates a looper. A closed controller has only closed ones.
     pub(super) fn add(
         &mut self,
+        monitor: &Arc<Monitor>,
         name: Option<Box<str>>,
-        seat: impl FnOnce(Key, Identity) -> Arc<Seat>,
-    ) -> Arc<Seat> {
-        let identity = Identity {
-            id: self.number(),
-            name,
-            kind: Kind::Looper,
-        };
+    ) -> Arc<LooperCell> {
+        let (monitor, id) = (monitor.clone(), self.number());
         if self.is_closed {
-            return seat(Key::MAX, identity);
+            return LooperCell::new(monitor, NOWHERE, id, name);
         }
         let entry = self.loopers.vacant_entry();
-        let key = Key::try_from(entry.key()).expect("fewer than 2^32 loopers fit into memory");
-        let seat = seat(key, identity);
+        let key = u32::try_from(entry.key());
+        let key = key.expect("fewer than 2^32 loopers fit into memory");
         self.open += 1;
-        entry.insert(Entry {
-            seat: seat.clone(),
-            head: None,
-            phase: Phase::Idle,
-            is_closed: false,
-            extras: None,
-        });
-        seat
+        entry
+            .insert(LooperCell::new(monitor, key, id, name))
+            .clone()
     }
 
-    /// Returns the entry of a looper, unless the looper has ended.
-    pub(super) fn entry(&mut self, seat: &Arc<Seat>) -> Option<&mut Entry> {
-        let entry = self.loopers.get_mut(seat.key as usize);
-        entry.filter(|entry| Arc::ptr_eq(&entry.seat, seat))
+    fn at(&self, key: u32) -> &LooperCell {
+        &self.loopers[key as usize]
     }
 
-    fn at(&mut self, key: Key) -> &mut Entry {
-        &mut self.loopers[key as usize]
-    }
-
-    /// Takes a task of a looper. Returns whether the looper accepts it.
-    pub(super) fn post(&mut self, seat: &Arc<Seat>, job: Arc<Job>, effects: &mut Effects) -> bool {
-        let (is_closed, deadline) = (self.is_closed, job.deadline());
-        let Some(entry) = self.entry(seat) else {
+    /// Takes a task with a deadline. Returns whether its looper accepts it.
+    pub(super) fn post_timed(&mut self, job: &Arc<PostedJob>, effects: &mut Effects) -> bool {
+        let (looper, deadline) = (&job.looper, job.deadline());
+        let added = looper.with(|state| (!state.is_closed).then(|| state.add(job.clone())));
+        let (Some(is_new), Some(deadline)) = (added, deadline) else {
             return false;
         };
-        if entry.is_closed || is_closed {
-            return false;
+        self.deadlines.insert(deadline, job.clone());
+        if is_new {
+            self.prepare(looper.key, effects);
         }
-        if let Some(deadline) = deadline {
-            self.deadlines.insert(deadline, job.clone());
-        }
-        self.accept(job, effects);
         let first = self.deadlines.first_key_value().map(|(first, _)| *first);
-        if deadline.is_some() && deadline == first {
+        if first == Some(deadline) {
             effects.wake(self.steward.take());
         }
         true
     }
 
-    /// Takes a task that a looper has accepted.
-    pub(super) fn accept(&mut self, job: Arc<Job>, effects: &mut Effects) {
-        let Some(seat) = job.origin.seat() else {
-            return;
-        };
-        let key = seat.key;
-        let entry = self.at(key);
-        if entry.head.is_some() {
-            return entry.extras().rest.push_back(job);
-        }
-        entry.head = Some(job);
-        self.prepare(key, effects);
-    }
-
-    /// Returns whether a lane takes posts before it finds what to do next, given the inbox's top.
+    /// Returns whether a lane looks at posts before it finds what to do next, given the inbox's top.
     pub(super) fn needs_posts(&mut self, top: u32) -> bool {
-        self.steps.0 += 1;
-        let is_due = self.steps.0 >= self.steps.1 || top > self.ready.top();
+        self.steps += 1;
+        let is_due = self.steps >= self.posts_every || top > self.ready.top();
         if is_due {
-            self.steps.0 = 0;
+            self.steps = 0;
         }
         is_due && top > 0
     }
 
+    /// Returns whether no lane will look at posts, so that each one must reach the table.
+    pub(super) fn needs_each_post(&self) -> bool {
+        self.is_closed || self.lanes.has_spare()
+    }
+
     /// Takes a task of the world. Returns whether the controller accepts it.
-    pub(super) fn post_alone(&mut self, job: Arc<Job>, effects: &mut Effects) -> bool {
+    pub(super) fn post_alone(&mut self, job: Arc<PostedJob>, effects: &mut Effects) -> bool {
         if self.is_closed {
             return false;
         }
-        self.world.tasks.push_back(job.clone());
+        self.world.push_back(job);
         if let Some(deadlock) = self.judge_world()
-            && let Some(job) = self.world.tasks.pop_back()
+            && let Some(job) = self.world.pop_back()
         {
             job.body.take(TaskError::Deadlock(deadlock), false);
             effects.over(job);
@@ -226,51 +205,69 @@ impl Table {
     }
 
     /// Moves a looper whose head is new on, until the head is ready or waits, or there is none.
-    pub(super) fn prepare(&mut self, key: Key, effects: &mut Effects) {
+    pub(super) fn prepare(&mut self, key: u32, effects: &mut Effects) {
         loop {
-            let entry = self.at(key);
-            if entry.head.is_none() {
-                entry.next_head(effects);
-            }
-            let Some(head) = &entry.head else {
-                entry.phase = Phase::Idle;
-                if entry.is_closed {
-                    self.end_looper(key, effects);
-                }
+            let Some(head) = self.next_head(key, effects) else {
                 return;
             };
-            if head.wants.as_slice().is_empty() {
-                return self.is_ready(key, true, effects);
+            if head.wants().is_empty() {
+                return self.is_ready(&head, true, effects);
             }
-            let head = head.clone();
             if head.claim_locks() {
-                return self.is_ready(key, false, effects);
+                return self.is_ready(&head, false, effects);
             }
-            if self.take_locks(key, &head, 0, false, effects) {
-                return self.is_ready(key, true, effects);
+            if self.take_locks(&head, 0, false, effects) {
+                return self.is_ready(&head, true, effects);
             }
-            if self.at(key).head.is_some() {
+            if self.at(key).with(|state| state.head.is_some()) {
                 return;
             }
         }
     }
 
+    /// Returns the head of a looper or, if it has none, makes the next job that was not taken its
+    /// head. Without a job the looper is idle, or ends.
+    fn next_head(&mut self, key: u32, effects: &mut Effects) -> Option<Arc<PostedJob>> {
+        let (head, is_closed) = self.at(key).with(|state| {
+            while state.head.is_none()
+                && let Some(job) = state.rest.pop_front()
+            {
+                if job.body.is_over() {
+                    state.taken -= 1;
+                    effects.release(job);
+                } else {
+                    state.head = Some(job);
+                }
+            }
+            if state.rest.is_empty() && state.rest.capacity() > 0 {
+                state.rest = VecDeque::new();
+            }
+            if state.head.is_none() {
+                state.phase = LooperPhase::Idle;
+            }
+            (state.head.clone(), state.is_closed)
+        });
+        if head.is_none() && is_closed {
+            self.end_looper(key, effects);
+        }
+        head
+    }
+
     /// Puts a looper whose head has its locks, or has claimed them, into the lines.
-    fn is_ready(&mut self, key: Key, has_locks: bool, effects: &mut Effects) {
-        let entry = self.at(key);
-        entry.phase = Phase::Ready { has_locks };
-        let head = entry.head.as_ref();
-        let (priority, deadline) = head.map_or((0, None), |it| (it.priority, it.deadline()));
-        self.ready.push(priority, key);
-        self.meets(deadline, effects);
+    fn is_ready(&mut self, head: &Arc<PostedJob>, has_locks: bool, effects: &mut Effects) {
+        head.looper.set_phase(LooperPhase::Ready { has_locks });
+        self.ready.push(head.priority, head.looper.key);
+        self.meets(head, effects);
         self.summon(effects);
     }
 
-    /// Removes a deadline that was met, or whose job was taken. The caller has the job.
-    pub(super) fn meets(&mut self, deadline: Option<(Instant, u64)>, effects: &mut Effects) {
-        let Some(deadline) = deadline else { return };
+    /// Removes the deadline of a job, which was met or whose work was taken.
+    fn meets(&mut self, job: &PostedJob, effects: &mut Effects) {
+        let Some(deadline) = &job.deadline else {
+            return;
+        };
         // A timer that is not needed would keep the runtime from being quiescent.
-        if self.deadlines.remove(&deadline).is_some() && self.deadlines.is_empty() {
+        if self.deadlines.remove(deadline).is_some() && self.deadlines.is_empty() {
             effects.wake(self.steward.take());
         }
     }
@@ -284,12 +281,12 @@ impl Table {
     /// Wakes a lane if there is something to do.
     fn summon(&mut self, effects: &mut Effects) {
         if !self.ready.is_empty() || self.world_may_run() {
-            self.lanes.summon(&mut self.steward, effects);
+            effects.wake(self.lanes.summon(&mut self.steward));
         }
     }
 
     fn world_may_run(&self) -> bool {
-        !self.world.tasks.is_empty() && !self.world.is_running && self.is_still()
+        !self.world.is_empty() && !self.is_world_running && self.is_still()
     }
 
     /// Returns whether no task of a looper has begun, and no guard is left.
@@ -299,99 +296,112 @@ impl Table {
 
     /// Returns whether the world runs or is about to.
     pub(super) fn is_world_stopped(&self) -> bool {
-        self.world.is_running || !self.world.tasks.is_empty()
+        self.is_world_running || !self.world.is_empty()
     }
 
-    /// Returns what a lane does next.
-    pub(super) fn next(&mut self, effects: &mut Effects) -> Next {
+    /// Returns the job that a lane runs next, or `None` if no job will ever come.
+    pub(super) fn next(&mut self, effects: &mut Effects) -> Poll<Option<Arc<PostedJob>>> {
         if self.is_over {
-            return Next::End;
+            return Poll::Ready(None);
         }
-        if self.world.is_running {
-            return Next::Wait;
+        if self.is_world_running {
+            return Poll::Pending;
         }
         if self.world_may_run()
-            && let Some(job) = self.world.tasks.pop_front()
+            && let Some(job) = self.world.pop_front()
         {
-            self.world.is_running = true;
-            return Next::RunAlone(job);
+            self.is_world_running = true;
+            return Poll::Ready(Some(job));
         }
         while let Some(key) = self.ready.pop() {
             if let Some(job) = self.begin(key, effects) {
                 if !self.ready.is_empty() {
-                    self.lanes.summon(&mut self.steward, effects);
+                    effects.wake(self.lanes.summon(&mut self.steward));
                 }
-                return Next::Run(key, job);
+                return Poll::Ready(Some(job));
             }
         }
-        Next::Wait
+        Poll::Pending
     }
 
     /// Begins the head of a looper, or lets it go on. Returns `None` if it waits, for the world or
     /// for a lock.
-    fn begin(&mut self, key: Key, effects: &mut Effects) -> Option<Arc<Job>> {
-        let stops = !self.world.tasks.is_empty();
-        let entry = &mut self.loopers[key as usize];
-        let job = entry.head.clone()?;
-        if let Phase::Ready { has_locks } = entry.phase {
-            if stops {
-                self.halted.push(key);
-                return None;
+    fn begin(&mut self, key: u32, effects: &mut Effects) -> Option<Arc<PostedJob>> {
+        let stops = !self.world.is_empty();
+        let (phase, head) = self.at(key).with(|state| {
+            let phase = state.phase;
+            let is_ready = matches!(phase, LooperPhase::Ready { .. });
+            if !is_ready || phase == (LooperPhase::Ready { has_locks: true }) && !stops {
+                state.phase = LooperPhase::Running { is_woken: false };
             }
-            if !has_locks && !self.take_claimed(key, &job, effects) {
-                return None;
-            }
-            self.begun += 1;
-            if job.is_owning {
-                self.guards += job.wants.guards();
-            }
+            (phase, state.head.clone())
+        });
+        let job = head?;
+        let LooperPhase::Ready { has_locks } = phase else {
+            return Some(job);
+        };
+        if stops {
+            self.halted.push(key);
+            return None;
         }
-        self.at(key).phase = Phase::Running { is_woken: false };
+        if !has_locks {
+            if !self.take_claimed(&job, effects) {
+                return None;
+            }
+            job.looper
+                .set_phase(LooperPhase::Running { is_woken: false });
+        }
+        self.begun += 1;
+        self.guards += job.guards();
         Some(job)
     }
 
     /// Notes how the turn of a task has ended. The lane still has the job.
-    pub(super) fn has_run(&mut self, key: Key, ran: Ran, effects: &mut Effects) {
-        let Some(entry) = self.loopers.get_mut(key as usize) else {
-            return;
-        };
-        if ran == Ran::Waits && self.is_aborted {
-            if let Some(job) = entry.head.clone() {
-                job.body.take(TaskError::Cancelled, true);
-                effects.over(job);
-            }
-        } else if ran == Ran::Waits {
-            let is_woken = entry.phase == Phase::Running { is_woken: true };
-            entry.phase = Phase::Suspended;
-            if is_woken {
-                self.resume(key, effects);
+    pub(super) fn has_run(&mut self, job: &Arc<PostedJob>, run: JobRun, effects: &mut Effects) {
+        let looper = &job.looper;
+        if looper.is_world() {
+            return self.world_has_run(effects);
+        }
+        if run == JobRun::Waits && !self.is_aborted {
+            let was_woken = looper.with(|state| {
+                let phase = std::mem::replace(&mut state.phase, LooperPhase::Suspended);
+                phase == LooperPhase::Running { is_woken: true }
+            });
+            if was_woken {
+                self.resume(looper, effects);
             }
             return;
         }
-        self.awaits.remove(&key);
+        if run == JobRun::Waits {
+            job.body.take(TaskError::Cancelled, true);
+            effects.over(job.clone());
+        }
+        self.awaits.remove(&looper.key);
         self.begun -= 1;
-        if let Some(job) = self.at(key).head.take() {
-            if ran == Ran::Never && job.is_owning {
-                self.guards -= job.wants.guards();
-            }
-            if ran != Ran::Never || !mutant("a_cancelled_task_keeps_its_locks") {
-                self.give_back(key, &job, usize::MAX, ran != Ran::Never, effects);
-            }
+        let head = looper.with(|state| state.head.take());
+        if run == JobRun::Never {
+            self.guards -= job.guards();
         }
+        if run != JobRun::Never || !mutant("a_cancelled_task_keeps_its_locks") {
+            self.give_back(job, usize::MAX, run != JobRun::Never, effects);
+        }
+        // The lane has the job, too.
+        drop(head);
         // The lane that calls this looks for work at once, so it need not be woken.
         let was_waking = self.lanes.set_waking(true);
-        self.prepare(key, effects);
-        self.settle(effects);
+        self.prepare(looper.key, effects);
+        self.go_on(effects);
         self.lanes.set_waking(was_waking);
     }
 
     /// Notes that a task of the world has ended.
-    pub(super) fn world_has_run(&mut self, effects: &mut Effects) {
-        self.world.is_running = false;
-        if self.world.tasks.is_empty() && !mutant("halted_loopers_stay") {
+    fn world_has_run(&mut self, effects: &mut Effects) {
+        self.is_world_running = false;
+        if self.world.is_empty() && !mutant("halted_loopers_stay") {
             for key in std::mem::take(&mut self.halted).into_iter().rev() {
-                let priority = self.at(key).head.as_ref().map_or(0, |job| job.priority);
-                self.ready.push_first(priority, key);
+                let head = self.at(key).head();
+                self.ready
+                    .push_first(head.map_or(0, |job| job.priority), key);
             }
         }
         effects.wake_waiters();
@@ -400,45 +410,50 @@ impl Table {
     }
 
     /// Notes that the future of a looper's task was woken.
-    pub(super) fn woken(&mut self, seat: &Arc<Seat>, effects: &mut Effects) {
-        let Some(entry) = self.entry(seat) else {
-            return;
-        };
-        match &mut entry.phase {
-            Phase::Running { is_woken } => *is_woken = true,
-            Phase::Suspended => self.resume(seat.key, effects),
-            _ => {}
+    pub(super) fn woken(&mut self, looper: &Arc<LooperCell>, effects: &mut Effects) {
+        let is_suspended = looper.with(|state| {
+            if let LooperPhase::Running { is_woken } = &mut state.phase {
+                *is_woken = true;
+            }
+            state.phase == LooperPhase::Suspended
+        });
+        if is_suspended {
+            self.resume(looper, effects);
         }
     }
 
-    fn resume(&mut self, key: Key, effects: &mut Effects) {
-        let entry = self.at(key);
-        entry.phase = Phase::Resumed;
-        let priority = entry.head.as_ref().map_or(0, |job| job.priority);
-        self.ready.push(priority, key);
-        self.lanes.summon(&mut self.steward, effects);
+    fn resume(&mut self, looper: &LooperCell, effects: &mut Effects) {
+        let priority = looper.with(|state| {
+            state.phase = LooperPhase::Resumed;
+            state.head.as_ref().map_or(0, |job| job.priority)
+        });
+        self.ready.push(priority, looper.key);
+        effects.wake(self.lanes.summon(&mut self.steward));
     }
 
     pub(super) fn stats(&self) -> LooperStats {
-        let count = |is_it: fn(Phase) -> bool| {
-            let loopers = self.loopers.iter();
-            loopers.filter(|(_, entry)| is_it(entry.phase)).count()
-        };
-        LooperStats {
+        let mut stats = LooperStats {
             loopers: self.loopers.len(),
-            ready: count(|it| matches!(it, Phase::Ready { .. } | Phase::Resumed)),
-            running: count(|it| matches!(it, Phase::Running { .. })),
-            waiting: count(|it| matches!(it, Phase::Waiting { .. })),
             locks_held: self.held,
             is_world_stopped: self.is_world_stopped(),
+            ..LooperStats::default()
+        };
+        for (_, looper) in &self.loopers {
+            match looper.phase() {
+                LooperPhase::Ready { .. } | LooperPhase::Resumed => stats.ready += 1,
+                LooperPhase::Running { .. } => stats.running += 1,
+                LooperPhase::Waiting { .. } => stats.waiting += 1,
+                _ => {}
+            }
         }
+        stats
     }
 
     /// Lets the loopers go on that were granted a lock. Each change ends with this.
     #[inline]
-    pub(super) fn settle(&mut self, effects: &mut Effects) {
+    pub(super) fn go_on(&mut self, effects: &mut Effects) {
         while let Some(key) = self.granted.pop_front() {
-            self.go_on(key, effects);
+            self.was_granted(key, effects);
         }
     }
 }

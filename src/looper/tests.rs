@@ -7,27 +7,22 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::guard::Shared;
+use super::claim::Shared;
+use super::controller::Controller;
 use super::handle::Looper;
-use super::inbox::Shut;
+use super::job::Posted;
 use super::lane::Lane;
 use super::lock::{Guarded, Lock};
 use super::monitor::Monitor;
-use super::posted::Posted;
-use super::table::Limits;
+use super::table::LooperTable;
 use crate::sync::LOOKS;
 
 const MANY: [usize; 2] = [2000, 32_000];
 const LOOKS_MAX: usize = 3;
 
 fn monitor() -> Arc<Monitor> {
-    let limits = Limits {
-        lanes: 1,
-        highest: 0,
-        aging: 0,
-        detects: false,
-    };
-    Monitor::new(limits, None)
+    let builder = Controller::builder().detect_deadlocks(false);
+    builder.monitor(1, None)
 }
 
 /// Runs what was posted, until it is over.
@@ -166,8 +161,7 @@ fn a_close_of_a_controller_looks_at_no_other_close() {
         let monitor = monitor();
         let looper = Looper::new(&monitor, None);
         drop(looper.post(|| ()));
-        let close = |table: &mut super::table::Table, effects: &mut _| table.close_all(effects);
-        monitor.change_after(Shut::Controller, close);
+        monitor.change(LooperTable::close_all);
         let is_over = || monitor.look(|table| table.is_over);
         drop(pending(many, || monitor.waiters.until(is_over)));
     });

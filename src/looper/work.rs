@@ -1,87 +1,253 @@
-//! The kinds of work that a job can have.
+//! The work of a job and its outcome, with their types.
 //!
-//! Each keeps the closure or the future as it came, so that a job that is not accepted gives it
-//! back.
+//! A closure or a future stays as it came, so that a job that is not accepted gives it back.
 
 use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use super::access::{Access, Granted};
-use super::job::{Begun, Origin, Work};
-use super::world::World;
+use super::cell::{LooperCell, Want};
+use super::claim::Access;
+use super::error::TaskError;
+use super::job::{JobBody, JobOutcome, JobRun};
+use crate::contain::{Step, attempt, attempt_or_clear, contain, drop_result};
+use crate::error::Fault;
+use crate::lock::SpinLock;
+use crate::waker::KeptWaker;
 
-/// A closure without locks.
-pub(super) struct Plain<F>(pub(super) F);
+pub(super) type JobFuture<R> = Pin<Box<dyn Future<Output = R> + Send>>;
 
-impl<F, R> Work for Plain<F>
+/// A job of a task `F` with the locks `A`. `B` begins it: it returns the result, or a future that
+/// goes on.
+pub(super) struct TypedJob<F, A, R, B> {
+    begin: B,
+    access: Option<A>,
+    state: SpinLock<TypedJobState<F, R>>,
+}
+
+struct TypedJobState<F, R> {
+    work: JobWork<F, R>,
+    /// It is there when the task has ended or was taken, until it is awaited.
+    outcome: Option<Result<R, TaskError>>,
+    /// The waker of the task that awaits the outcome.
+    waker: Option<KeptWaker>,
+    /// The outcome may be seen.
+    is_shown: bool,
+    /// The outcome is not awaited any more.
+    is_abandoned: bool,
+}
+
+enum JobWork<F, R> {
+    New(F),
+    Future(JobFuture<R>),
+    /// It runs. If there is an outcome, it was taken and is being dropped.
+    Busy,
+    Gone,
+}
+
+impl<F, A, R, B> TypedJob<F, A, R, B>
 where
-    F: FnOnce() -> R + Send + 'static,
-    R: Send + 'static,
+    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<R, JobFuture<R>>,
 {
-    type Output = R;
+    pub(super) fn new(task: F, access: Option<A>, begin: B) -> Self {
+        TypedJob {
+            begin,
+            access,
+            state: SpinLock::new(TypedJobState {
+                work: JobWork::New(task),
+                outcome: None,
+                waker: None,
+                is_shown: false,
+                is_abandoned: false,
+            }),
+        }
+    }
 
-    fn begin(self, _: &Origin) -> Begun<R> {
-        Begun::Done((self.0)())
+    /// Returns the work of a job that was not accepted.
+    pub(super) fn recover(&self) -> Option<F> {
+        let work = self.state.with(|state| state.take_work(JobWork::Gone));
+        match work {
+            JobWork::New(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    fn end(&self, outcome: Result<R, TaskError>) -> JobRun {
+        self.state.with(|state| {
+            state.work = JobWork::Gone;
+            state.outcome = Some(outcome);
+        });
+        JobRun::Ended
+    }
+
+    /// Polls the future of a task that has begun.
+    fn poll(&self, future: JobFuture<R>, looper: &Arc<LooperCell>) -> JobRun {
+        let waker = Waker::from(looper.clone());
+        let mut cx = Context::from_waker(&waker);
+        let (mut future, mut polled) = (Some(future), Poll::Pending);
+        let attempted = attempt_or_clear(&mut |step| match (step, &mut future) {
+            (Step::Clear, future) => *future = None,
+            (Step::Run, Some(future)) => polled = future.as_mut().poll(&mut cx),
+            (Step::Run, None) => {}
+        });
+        match (attempted, polled) {
+            (Err(panic), _) => self.end(Err(TaskError::Panicked(panic))),
+            (Ok(()), Poll::Ready(value)) => {
+                contain(|| drop(future));
+                self.end(Ok(value))
+            }
+            (Ok(()), Poll::Pending) => {
+                if let Some(future) = future {
+                    self.state
+                        .with(|state| state.take_work(JobWork::Future(future)));
+                }
+                JobRun::Waits
+            }
+        }
     }
 }
 
-/// A closure that gets what its locks guard.
-pub(super) struct With<A, F>(pub(super) A, pub(super) F);
+impl<F, R> TypedJobState<F, R> {
+    fn take_work(&mut self, leave: JobWork<F, R>) -> JobWork<F, R> {
+        std::mem::replace(&mut self.work, leave)
+    }
 
-impl<A, F, R> Work for With<A, F>
+    /// Shows the outcome. Returns whom to wake, and an outcome that nobody awaits.
+    fn show(&mut self) -> (Option<KeptWaker>, Option<Result<R, TaskError>>) {
+        self.is_shown = true;
+        let unwanted = self.outcome.take_if(|_| self.is_abandoned);
+        (self.waker.take(), unwanted)
+    }
+}
+
+impl<F, A, R, B> JobBody for TypedJob<F, A, R, B>
 where
+    F: Send + 'static,
     A: Access,
-    F: FnOnce(A::Given<'_>) -> R + Send + 'static,
     R: Send + 'static,
+    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<R, JobFuture<R>> + Send + Sync,
 {
-    type Output = R;
+    fn want(&self) -> Option<&Want> {
+        self.access.as_ref()?.want()
+    }
 
-    fn begin(self, _: &Origin) -> Begun<R> {
-        let mut owned = self.0.open(None);
-        Begun::Done((self.1)(A::give(&mut owned)))
+    fn run(&self, looper: &Arc<LooperCell>) -> JobRun {
+        let work = self
+            .state
+            .with(|state| match (&state.work, &state.outcome) {
+                (JobWork::New(_) | JobWork::Future(_), None) => state.take_work(JobWork::Busy),
+                _ => JobWork::Gone,
+            });
+        match work {
+            JobWork::New(task) => {
+                match attempt(|| (self.begin)(task, self.access.as_ref(), looper)) {
+                    Ok(ControlFlow::Break(value)) => self.end(Ok(value)),
+                    Ok(ControlFlow::Continue(future)) => self.poll(future, looper),
+                    Err(panic) => self.end(Err(TaskError::Panicked(panic))),
+                }
+            }
+            JobWork::Future(future) => self.poll(future, looper),
+            JobWork::Busy | JobWork::Gone => JobRun::Never,
+        }
+    }
+
+    fn take(&self, error: TaskError, even_begun: bool) -> bool {
+        let mut error = Some(error);
+        self.state.with(|state| {
+            let may_take = match (&state.work, &state.outcome) {
+                (JobWork::New(_), None) => true,
+                (JobWork::Future(_), None) => even_begun,
+                _ => false,
+            };
+            if may_take {
+                state.outcome = error.take().map(Err);
+            }
+            may_take
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.state
+            .with(|state| state.outcome.is_some() || matches!(state.work, JobWork::Gone))
+    }
+
+    fn show(&self, looper: &LooperCell) {
+        let mut unused = None;
+        let show = |state: &mut TypedJobState<F, R>| match &state.work {
+            // What is left of work that was taken is dropped first, without the lock.
+            JobWork::New(_) | JobWork::Future(_) if state.outcome.is_some() => {
+                unused = Some(state.take_work(JobWork::Busy));
+                (None, None)
+            }
+            JobWork::Gone if state.outcome.is_some() => state.show(),
+            // It has not ended, or another call drops the work and then shows the outcome.
+            _ => (None, None),
+        };
+        let mut shown = self.state.with(show);
+        if let Some(unused) = unused {
+            contain(|| drop(unused));
+            shown = self.state.with(|state| {
+                state.work = JobWork::Gone;
+                state.show()
+            });
+        }
+        let (waker, unwanted) = shown;
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        drop_unwanted(unwanted, looper);
     }
 }
 
-/// A future without locks.
-pub(super) struct Later<Fut>(pub(super) Box<Fut>);
-
-impl<Fut> Work for Later<Fut>
+impl<F, A, R, B> JobOutcome<R> for TypedJob<F, A, R, B>
 where
-    Fut: Future<Output: Send + 'static> + Send + 'static,
-{
-    type Output = Fut::Output;
-
-    fn begin(self, _: &Origin) -> Begun<Fut::Output> {
-        Begun::Future(Box::into_pin(self.0))
-    }
-}
-
-/// A function that makes a future, which owns what its locks guard.
-pub(super) struct LaterWith<A, F>(pub(super) A, pub(super) F);
-
-impl<A, F, Fut> Work for LaterWith<A, F>
-where
+    F: Send + 'static,
     A: Access,
-    F: FnOnce(A::Owned) -> Fut + Send + 'static,
-    Fut: Future<Output: Send + 'static> + Send + 'static,
+    R: Send + 'static,
+    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<R, JobFuture<R>> + Send + Sync,
 {
-    type Output = Fut::Output;
+    fn poll_outcome(&self, cx: &Context<'_>) -> Poll<Result<R, TaskError>> {
+        let take = |state: &mut TypedJobState<F, R>| state.outcome.take_if(|_| state.is_shown);
+        if let Some(outcome) = self.state.with(take) {
+            return Poll::Ready(outcome);
+        }
+        let mut waker = Some(KeptWaker::new(cx.waker()));
+        let outcome = self.state.with(|state| {
+            if !state.is_shown {
+                std::mem::swap(&mut state.waker, &mut waker);
+            }
+            take(state)
+        });
+        drop(waker);
+        outcome.map_or(Poll::Pending, Poll::Ready)
+    }
 
-    fn begin(self, at: &Origin) -> Begun<Fut::Output> {
-        Begun::Future(Box::pin((self.1)(self.0.open(Some(&Granted(at))))))
+    fn is_shown(&self) -> bool {
+        self.state.with(|state| state.is_shown)
+    }
+
+    fn abandon(&self, looper: &LooperCell) {
+        let (outcome, waker) = self.state.with(|state| {
+            state.is_abandoned = true;
+            let outcome = state.outcome.take_if(|_| state.is_shown);
+            (outcome, state.waker.take())
+        });
+        drop(waker);
+        drop_unwanted(outcome, looper);
     }
 }
 
-/// A closure that runs alone.
-pub(super) struct Alone<F>(pub(super) F);
-
-impl<F, R> Work for Alone<F>
-where
-    F: FnOnce(&mut World) -> R + Send + 'static,
-    R: Send + 'static,
-{
-    type Output = R;
-
-    fn begin(self, at: &Origin) -> Begun<R> {
-        Begun::Done((self.0)(&mut World::new(at.hub().id())))
+/// Drops an outcome that is not awaited, and reports its panic.
+fn drop_unwanted<R: 'static>(outcome: Option<Result<R, TaskError>>, looper: &LooperCell) {
+    match outcome {
+        None => {}
+        Some(Err(TaskError::Panicked(panic))) => {
+            let name = looper.to_string();
+            looper.monitor.report(&name, &Fault::Panicked(panic));
+        }
+        Some(Err(error)) => contain(|| drop(error)),
+        Some(Ok(value)) => drop_result(value),
     }
 }

@@ -1,6 +1,6 @@
 //! The stopped world: every value behind a lock, for a task that runs alone.
 //!
-//! No task of a looper has begun and no guard is left, so each value is in its slot. The world
+//! No task of a looper has begun and no guard is left, so each value is in its lock. The world
 //! takes out those that it needs, and puts them back at its end. They are in a tree that only grows
 //! while it is shared, so that several can be borrowed at once.
 
@@ -8,66 +8,35 @@ use std::any::Any;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::access::{Access, Requested};
+use super::cell::LockCell;
+use super::claim::Access;
 use super::error::{LockDetail, LockError};
+use super::handle::set_of;
 use super::lock::Guarded;
-use super::place::{Place, Slot};
-use super::want::Wants;
+use super::monitor::Monitor;
 
 /// The stopped world, as a task of [`stop_the_world`](super::Controller::stop_the_world) gets it.
 ///
 /// It reaches every value of the controller, whether a looper keeps its lock or not.
 pub struct World {
     controller: u64,
-    values: Branch,
+    values: OnceCell<Box<WorldValue>>,
 }
 
-/// A value that the world has taken out, and those that came after it.
-#[derive(Default)]
-struct Branch(OnceCell<Box<Node>>);
-
-struct Node {
-    lock: u64,
-    value: Box<dyn Taken>,
-    branches: [Branch; FAN_OUT],
+/// A value that the world has taken out, and those that came after it. At its end it goes back.
+struct WorldValue {
+    lock: Arc<LockCell>,
+    value: Option<Arc<dyn Any + Send + Sync>>,
+    branches: [OnceCell<Box<WorldValue>>; FAN_OUT],
 }
 
 const FAN_OUT: usize = 16;
 
-/// A value that goes back into its slot when it is dropped.
-trait Taken: Any + Send {
-    fn value(&self) -> &dyn Any;
-    fn value_mut(&mut self) -> &mut dyn Any;
-}
-
-struct FromSlot<T: Send + Sync + 'static> {
-    place: Arc<Place<Slot<T>>>,
-    value: Option<Arc<T>>,
-}
-
-impl<T: Send + Sync> Taken for FromSlot<T> {
-    fn value(&self) -> &dyn Any {
-        let value = self.value.as_deref();
-        value.expect("a value is here until the end")
-    }
-
-    fn value_mut(&mut self) -> &mut dyn Any {
-        let value = self.value.as_mut().and_then(Arc::get_mut);
-        value.expect("the world has the only pointer to a value")
-    }
-}
-
-impl<T: Send + Sync> Drop for FromSlot<T> {
-    fn drop(&mut self) {
-        self.place.value.put(self.value.take());
-    }
-}
-
 impl World {
-    pub(super) fn new(controller: u64) -> Self {
+    pub(super) fn new(monitor: &Monitor) -> Self {
         World {
-            controller,
-            values: Branch::default(),
+            controller: monitor.id,
+            values: OnceCell::new(),
         }
     }
 
@@ -77,12 +46,10 @@ impl World {
     /// [`LockError::Closed`] if the lock was closed and its value given back, and
     /// [`LockError::Foreign`] if it belongs to another controller.
     pub fn get<T: Send + Sync>(&self, guarded: &Guarded<T>) -> Result<&T, LockError> {
-        self.judge(guarded.place())?;
-        let node = self
-            .values
-            .node(guarded.place(), guarded.place().identity.id);
-        let value = node.and_then(|node| node.value.value().downcast_ref());
-        value.ok_or_else(|| LockError::Closed(detail(guarded.place())))
+        let lock = guarded.cell();
+        self.judge(lock)?;
+        let value = taken(&self.values, lock).and_then(|it| it.value.as_ref()?.downcast_ref());
+        value.ok_or_else(|| LockError::Closed(detail(lock)))
     }
 
     /// Returns a value, to change it.
@@ -91,10 +58,13 @@ impl World {
     /// As [`get`](World::get).
     pub fn get_mut<T: Send + Sync>(&mut self, guarded: &Guarded<T>) -> Result<&mut T, LockError> {
         self.get(guarded)?;
-        let place = guarded.place();
-        let node = self.values.node_mut(place.identity.id);
-        let value = node.and_then(|node| node.value.value_mut().downcast_mut());
-        value.ok_or_else(|| LockError::Closed(detail(place)))
+        let lock = guarded.cell();
+        let value = taken_mut(&mut self.values, lock.id).map(|it| {
+            let value = it.value.as_mut().and_then(Arc::get_mut);
+            value.expect("the world has the only pointer to a value")
+        });
+        let value = value.and_then(|value| value.downcast_mut());
+        value.ok_or_else(|| LockError::Closed(detail(lock)))
     }
 
     /// Calls `task` with several values at once, some of them to be changed.
@@ -122,75 +92,72 @@ impl World {
         access: A,
         task: impl FnOnce(A::Given<'_>) -> R,
     ) -> Result<R, LockError> {
-        // All values go back into their slots.
-        self.values = Branch::default();
-        let mut wants = Requested(Wants::default());
-        access.add_to(&mut wants);
-        let wants = wants.0.as_slice();
-        for (at, want) in wants.iter().enumerate() {
-            self.judge(&*want.place)?;
-            let is_same = |other: &super::want::Want| Arc::ptr_eq(&other.place, &want.place);
-            if wants[..at].iter().any(is_same) {
-                return Err(LockError::AlreadyHeld(detail(&*want.place)));
+        // All values go back into their locks.
+        self.values = OnceCell::new();
+        let set = set_of(&access);
+        for (at, want) in set.iter().enumerate() {
+            let lock = &want.lock;
+            self.judge(lock)?;
+            if at > 0 && Arc::ptr_eq(&set[at - 1].lock, lock) {
+                return Err(LockError::AlreadyHeld(detail(lock)));
             }
-            if want.place.state().is_over {
-                return Err(LockError::Closed(detail(&*want.place)));
+            if lock.with(|state| state.is_over) {
+                return Err(LockError::Closed(detail(lock)));
             }
         }
         let mut owned = access.open(None);
         Ok(task(A::give(&mut owned)))
     }
 
-    fn judge<V: ?Sized>(&self, place: &Place<V>) -> Result<(), LockError> {
-        if place.controller == self.controller {
+    fn judge(&self, lock: &LockCell) -> Result<(), LockError> {
+        if lock.monitor.id == self.controller {
             return Ok(());
         }
-        Err(LockError::Foreign(detail(place)))
+        Err(LockError::Foreign(detail(lock)))
     }
 }
 
-fn detail<V: ?Sized>(place: &Place<V>) -> LockDetail {
-    LockDetail::new(&"the world", &place.identity)
+fn detail(lock: &LockCell) -> LockDetail {
+    LockDetail::new(&"the world", lock)
 }
 
-impl Branch {
-    /// Returns the node of a lock, whose value is taken out of its slot if need be. Returns `None`
-    /// if the slot is empty.
-    fn node<T: Send + Sync + 'static>(
-        &self,
-        place: &Arc<Place<Slot<T>>>,
-        path: u64,
-    ) -> Option<&Node> {
-        if let Some(node) = self.0.get() {
-            if node.lock == place.identity.id {
-                return Some(node);
-            }
-            return node.branches[path as usize % FAN_OUT].node(place, path / FAN_OUT as u64);
+/// Returns the value of a lock, which is taken out of it if need be. Returns `None` if the lock has
+/// none any more.
+fn taken<'a>(root: &'a OnceCell<Box<WorldValue>>, lock: &Arc<LockCell>) -> Option<&'a WorldValue> {
+    let (mut branch, mut path) = (root, lock.id);
+    while let Some(taken) = branch.get() {
+        if Arc::ptr_eq(&taken.lock, lock) {
+            return Some(taken);
         }
-        let value = place.value.take()?;
-        Some(self.0.get_or_init(|| {
-            Box::new(Node {
-                lock: place.identity.id,
-                value: Box::new(FromSlot {
-                    place: place.clone(),
-                    value: Some(value),
-                }),
-                branches: Default::default(),
-            })
-        }))
+        branch = &taken.branches[path as usize % FAN_OUT];
+        path /= FAN_OUT as u64;
     }
+    let value = lock.take_value()?;
+    Some(branch.get_or_init(|| {
+        Box::new(WorldValue {
+            lock: lock.clone(),
+            value: Some(value),
+            branches: Default::default(),
+        })
+    }))
+}
 
-    /// Returns the node of a lock whose value was taken out.
-    fn node_mut(&mut self, lock: u64) -> Option<&mut Node> {
-        let (mut branch, mut path) = (self, lock);
-        loop {
-            let node = branch.0.get_mut()?;
-            if node.lock == lock {
-                return Some(node);
-            }
-            branch = &mut node.branches[path as usize % FAN_OUT];
-            path /= FAN_OUT as u64;
+/// Returns the value of a lock that was taken out.
+fn taken_mut(root: &mut OnceCell<Box<WorldValue>>, lock: u64) -> Option<&mut WorldValue> {
+    let (mut branch, mut path) = (root, lock);
+    loop {
+        let taken = branch.get_mut()?;
+        if taken.lock.id == lock {
+            return Some(taken);
         }
+        branch = &mut taken.branches[path as usize % FAN_OUT];
+        path /= FAN_OUT as u64;
+    }
+}
+
+impl Drop for WorldValue {
+    fn drop(&mut self) {
+        self.lock.put(self.value.take());
     }
 }
 

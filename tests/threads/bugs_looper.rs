@@ -25,7 +25,7 @@ fn simulated<Fut: Future<Output = ()>>(scenario: impl Fn(Controller) -> Fut + Se
             let _named = crate::support::matrix::Named(format!("seed {seed}, {lanes} lanes"));
             let runtime = Runtime::builder().policy(Simulated::new(seed));
             let runtime = runtime.on_fault(|_| {}).build().unwrap();
-            let builder = Controller::builder().concurrency(lanes);
+            let builder = Controller::builder().lanes(lanes);
             let builder = builder.detect_deadlocks(true).on(&runtime);
             runtime.block_on(scenario(builder.build().unwrap()));
         }
@@ -128,10 +128,7 @@ fn on_threads() -> (Runtime, Controller) {
     keep_bombs_quiet();
     let runtime = Runtime::builder().workers(3).grace(Duration::ZERO);
     let runtime = runtime.on_fault(|_| {}).build().unwrap();
-    let controller = Controller::builder()
-        .concurrency(2)
-        .priorities(1)
-        .on(&runtime);
+    let controller = Controller::builder().lanes(2).priorities(1).on(&runtime);
     (runtime.clone(), controller.build().unwrap())
 }
 

@@ -24,8 +24,8 @@ use crate::support::scenarios::{SEEDS, everywhere, on_threads, simulated};
 use crate::support::{Gate, Log, WATCH, within};
 
 /// Starts a controller that runs as many tasks at the same time, with priorities up to 3.
-fn controller(concurrency: usize) -> Controller {
-    let builder = Controller::builder().concurrency(concurrency);
+fn controller(lanes: usize) -> Controller {
+    let builder = Controller::builder().lanes(lanes);
     builder.priorities(3).build().unwrap()
 }
 

@@ -184,7 +184,7 @@ impl Client {
                 })
                 .unwrap(),
             15 => posting
-                .within(Duration::ZERO)
+                .lock_timeout(Duration::ZERO)
                 .with(left.exclusive())
                 .post(move |account| change(account, &begin().1))
                 .unwrap(),

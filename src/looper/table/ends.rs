@@ -4,54 +4,63 @@
 
 use std::sync::Arc;
 
-use super::{Phase, Table};
+use super::LooperTable;
 use crate::instant::Instant;
-use crate::looper::effects::Effects;
+use crate::looper::cell::{LockCell, LooperCell, LooperPhase};
 use crate::looper::error::{LockDetail, LockError, TaskError};
-use crate::looper::identity::Key;
-use crate::looper::job::Job;
-use crate::looper::place::Place;
-use crate::looper::seat::Seat;
+use crate::looper::job::{PostedJob, is_same};
+use crate::looper::monitor::{Effects, Monitor};
+use crate::sync::atomic::Ordering;
 use crate::waiters::Waiters;
 
-impl Table {
+impl LooperTable {
     /// Closes a looper, which ends when it has no task left.
-    pub(in crate::looper) fn close(&mut self, seat: &Arc<Seat>, effects: &mut Effects) {
-        let Some(entry) = self.entry(seat) else {
-            return;
-        };
-        let was_open = !std::mem::replace(&mut entry.is_closed, true);
-        if entry.phase == Phase::Idle {
-            self.end_looper(seat.key, effects);
+    pub(in crate::looper) fn close(&mut self, looper: &LooperCell, effects: &mut Effects) {
+        let (was_open, phase) = looper.with(|state| {
+            let was_open = !std::mem::replace(&mut state.is_closed, true);
+            (was_open, state.phase)
+        });
+        if phase == LooperPhase::Idle {
+            self.end_looper(looper.key, effects);
         }
         self.open -= usize::from(was_open);
-        self.judge_handles(effects);
+        self.judge_handles(&looper.monitor, effects);
     }
 
     /// Returns the list of those that wait for the end of a looper, unless it has ended.
-    pub(in crate::looper) fn closers(&mut self, seat: &Arc<Seat>) -> Option<Arc<Waiters>> {
-        let closers = &mut self.entry(seat)?.extras().closers;
-        let new = || Arc::new(Waiters::new());
-        Some(closers.get_or_insert_with(new).clone())
+    pub(in crate::looper) fn closers(&mut self, looper: &LooperCell) -> Option<Arc<Waiters>> {
+        looper.with(|state| {
+            let new = || Arc::new(Waiters::new());
+            let is_open = state.phase != LooperPhase::Ended;
+            is_open.then(|| state.closers.get_or_insert_with(new).clone())
+        })
     }
 
     /// Closes the controller when nothing can post to it any more.
-    pub(in crate::looper) fn judge_handles(&mut self, effects: &mut Effects) {
-        if self.holds == 0 && self.open == 0 {
+    pub(in crate::looper) fn judge_handles(&mut self, monitor: &Monitor, effects: &mut Effects) {
+        // Relaxed: the table's lock orders it. Who removes the last handle comes here afterwards.
+        if monitor.handles.load(Ordering::Relaxed) == 0 && self.open == 0 {
             self.close_all(effects);
         }
     }
 
     /// Removes a looper that has no task, and gives back the locks that it keeps.
-    pub(super) fn end_looper(&mut self, key: Key, effects: &mut Effects) {
-        let mut entry = self.loopers.remove(key as usize);
-        if let Some(extras) = entry.extras.take() {
-            for place in extras.kept.into_values() {
-                self.end_hold(key, place, effects);
-            }
-            effects.wake_all(extras.closers);
+    pub(super) fn end_looper(&mut self, key: u32, effects: &mut Effects) {
+        let looper = self.loopers.remove(key as usize);
+        let (kept, closers) = looper.with(|state| {
+            state.phase = LooperPhase::Ended;
+            (std::mem::take(&mut state.kept), state.closers.take())
+        });
+        for lock in kept.into_values() {
+            self.end_hold(key, lock, effects);
         }
+        effects.wake_all(closers);
         self.judge_end(effects);
+    }
+
+    fn all_loopers(&self) -> Vec<Arc<LooperCell>> {
+        let loopers = self.loopers.iter();
+        loopers.map(|(_, looper)| looper.clone()).collect()
     }
 
     /// Accepts no more tasks. All loopers end when they have none left.
@@ -62,49 +71,43 @@ impl Table {
         self.is_closed = true;
         // From now on nothing but the loopers themselves can end a deadlock.
         self.detects = true;
-        let keys: Vec<Key> = self
-            .loopers
-            .iter()
-            .map(|(_, entry)| entry.seat.key)
-            .collect();
-        for &key in &keys {
-            // A closed one may have ended because of an earlier one.
-            let Some(entry) = self.loopers.get_mut(key as usize) else {
-                continue;
-            };
-            entry.is_closed = true;
-            if entry.phase == Phase::Idle {
-                self.end_looper(key, effects);
-            }
-            self.settle(effects);
-        }
-        for key in keys {
-            let entry = self.loopers.get(key as usize);
-            let waiting = entry.and_then(|entry| match entry.phase {
-                Phase::Waiting { at, .. } => Some((at as usize, entry.head.clone()?)),
-                _ => None,
+        let loopers = self.all_loopers();
+        for looper in &loopers {
+            let phase = looper.with(|state| {
+                state.is_closed = true;
+                state.phase
             });
-            if let Some((at, job)) = waiting
-                && (at > 0 || self.is_needed(key))
-                && let Some(deadlock) = self.judge(key)
+            // A closed one may have ended because of an earlier one.
+            if phase == LooperPhase::Idle {
+                self.end_looper(looper.key, effects);
+            }
+            self.go_on(effects);
+        }
+        for looper in &loopers {
+            let (phase, head) = looper.with(|state| (state.phase, state.head.clone()));
+            if let (LooperPhase::Waiting { at, .. }, Some(job)) = (phase, head)
+                && (at > 0 || self.is_needed(looper))
+                && let Some(deadlock) = self.judge(looper.key)
             {
                 job.body.take(TaskError::Deadlock(deadlock), false);
-                self.drop_head(key, at, effects);
-                self.prepare(key, effects);
-                self.settle(effects);
+                self.drop_head(&job, at as usize, effects);
+                self.prepare(looper.key, effects);
+                self.go_on(effects);
             }
         }
         self.judge_end(effects);
     }
 
     /// Ends the controller when no task is left and none can be posted.
-    pub(in crate::looper) fn judge_end(&mut self, effects: &mut Effects) {
+    pub(super) fn judge_end(&mut self, effects: &mut Effects) {
         let is_idle = self.loopers.is_empty() && !self.is_world_stopped();
         if !self.is_closed || self.is_over || !is_idle {
             return;
         }
         self.is_over = true;
-        self.lanes.wake_all(effects);
+        for waker in self.lanes.take_all() {
+            effects.wake(Some(waker));
+        }
         effects.wake(self.steward.take());
         effects.wake_waiters();
     }
@@ -113,28 +116,20 @@ impl Table {
     pub(in crate::looper) fn abort(&mut self, effects: &mut Effects) {
         self.is_closed = true;
         self.is_aborted = true;
-        let keys: Vec<Key> = self
-            .loopers
-            .iter()
-            .map(|(_, entry)| entry.seat.key)
-            .collect();
-        for key in keys {
-            let Some(entry) = self.loopers.get_mut(key as usize) else {
-                continue;
-            };
-            entry.is_closed = true;
-            let rest = entry.extras.as_mut().map(|extras| {
-                extras.taken = 0;
-                std::mem::take(&mut extras.rest)
+        for looper in self.all_loopers() {
+            let rest = looper.with(|state| {
+                state.is_closed = true;
+                state.taken = 0;
+                std::mem::take(&mut state.rest)
             });
-            for job in rest.into_iter().flatten() {
+            for job in rest {
                 job.body.take(TaskError::NotStarted, false);
                 effects.over(job);
             }
-            self.abort_head(key, effects);
-            self.settle(effects);
+            self.abort_head(&looper, effects);
+            self.go_on(effects);
         }
-        for job in std::mem::take(&mut self.world.tasks) {
+        for job in std::mem::take(&mut self.world) {
             job.body.take(TaskError::NotStarted, false);
             effects.over(job);
         }
@@ -146,34 +141,40 @@ impl Table {
     }
 
     /// Takes the head of a looper that has no other task.
-    fn abort_head(&mut self, key: Key, effects: &mut Effects) {
-        let entry = self.at(key);
-        let phase = entry.phase;
-        let Some(job) = entry.head.clone() else {
-            return self.prepare(key, effects);
+    fn abort_head(&mut self, looper: &LooperCell, effects: &mut Effects) {
+        let (phase, head) = looper.with(|state| (state.phase, state.head.clone()));
+        let Some(job) = head else {
+            if phase == LooperPhase::Idle {
+                self.end_looper(looper.key, effects);
+            }
+            return;
         };
         match phase {
-            Phase::Idle => {}
             // The lane ends it when the task returns, or drops its future.
-            Phase::Running { .. } => {}
-            Phase::Waiting { at, .. } => {
+            LooperPhase::Idle | LooperPhase::Ended | LooperPhase::Running { .. } => {}
+            LooperPhase::Posted => {
                 job.body.take(TaskError::NotStarted, false);
-                self.drop_head(key, at as usize, effects);
-                self.prepare(key, effects);
+                // The looper is in the inbox, and ends when it is taken from there.
+                self.drop_head(&job, 0, effects);
             }
-            Phase::Ready { .. } => {
+            LooperPhase::Waiting { at, .. } => {
                 job.body.take(TaskError::NotStarted, false);
-                self.drop_ready(key, effects);
-                self.prepare(key, effects);
+                self.drop_head(&job, at as usize, effects);
+                self.prepare(looper.key, effects);
             }
-            Phase::Suspended | Phase::Resumed => {
+            LooperPhase::Ready { has_locks } => {
+                job.body.take(TaskError::NotStarted, false);
+                self.drop_ready(&job, has_locks, effects);
+                self.prepare(looper.key, effects);
+            }
+            LooperPhase::Suspended | LooperPhase::Resumed => {
                 job.body.take(TaskError::Cancelled, true);
                 self.begun -= 1;
-                let entry = self.at(key);
-                entry.head = None;
-                self.give_back(key, &job, usize::MAX, true, effects);
+                let head = looper.with(|state| state.head.take());
+                self.give_back(&job, usize::MAX, true, effects);
                 effects.over(job.clone());
-                self.prepare(key, effects);
+                drop(head);
+                self.prepare(looper.key, effects);
             }
         }
         effects.release(job);
@@ -182,38 +183,38 @@ impl Table {
     /// Takes a task that has not begun. Returns whether `take` took its work.
     pub(in crate::looper) fn cancel(
         &mut self,
-        (looper, job): (Option<Key>, *const ()),
-        deadline: Option<(Instant, u64)>,
-        take: &mut dyn FnMut() -> bool,
+        job: &Arc<PostedJob>,
+        take: impl FnOnce() -> bool,
         effects: &mut Effects,
     ) -> bool {
         if !take() {
             return false;
         }
-        self.meets(deadline, effects);
-        let is_it = |it: &Arc<Job>| Arc::as_ptr(it).cast::<()>() == job;
-        let Some(key) = looper else {
-            let at = self.world.tasks.iter().position(is_it);
-            let job = at.and_then(|at| self.world.tasks.remove(at));
-            job.into_iter().for_each(|job| effects.release(job));
+        self.meets(job, effects);
+        if job.looper.is_world() {
+            self.world.retain(|it| !is_same(it, job));
             if !self.is_world_stopped() {
                 self.world_has_run(effects);
             }
             return true;
-        };
-        // The looper exists, since it has this task.
-        let entry = self.at(key);
-        let (phase, is_head) = (entry.phase, entry.head.as_ref().is_some_and(is_it));
-        if !is_head {
-            entry.extras().taken += 1;
-        } else if let Phase::Waiting { at, .. } = phase {
-            self.drop_head(key, at as usize, effects);
-            self.prepare(key, effects);
-        } else if let Phase::Ready { .. } = phase {
-            self.drop_ready(key, effects);
-            self.prepare(key, effects);
         }
-        // Otherwise its lane finds that there is nothing to run.
+        let phase = job.looper.with(|state| {
+            let is_head = state.head.as_ref().is_some_and(|head| is_same(head, job));
+            state.taken += u32::from(!is_head);
+            is_head.then_some(state.phase)
+        });
+        match phase {
+            Some(LooperPhase::Waiting { at, .. }) => {
+                self.drop_head(job, at as usize, effects);
+                self.prepare(job.looper.key, effects);
+            }
+            Some(LooperPhase::Ready { has_locks }) => {
+                self.drop_ready(job, has_locks, effects);
+                self.prepare(job.looper.key, effects);
+            }
+            // It is behind the head, or its lane finds that there is nothing to run.
+            _ => {}
+        }
         true
     }
 
@@ -229,43 +230,33 @@ impl Table {
                 return Some(due);
             }
             let job = entry.remove();
-            if let Some(seat) = job.origin.seat() {
-                let entry = self.at(seat.key);
-                let is_head = entry.head.as_ref().is_some_and(|it| Arc::ptr_eq(it, &job));
-                let at = match entry.phase {
-                    Phase::Waiting { at, .. } if is_head => at as usize,
-                    _ => 0,
-                };
-                let lock = job.wants.as_slice().get(at);
-                let lock = lock.map(|want| &want.place.identity);
-                let lock = lock.map_or_else(|| "its turn".to_owned(), ToString::to_string);
-                let error = LockError::TimedOut(LockDetail::new(&seat.identity, &lock));
-                let mut take = || {
-                    let error = TaskError::Lock(error.clone());
-                    job.body.take(error, false)
-                };
-                let at = Arc::as_ptr(&job).cast::<()>();
-                if self.cancel((Some(seat.key), at), None, &mut take, effects) {
-                    effects.over(job.clone());
+            let at = job.looper.with(|state| match state.phase {
+                LooperPhase::Waiting { at, .. }
+                    if state.head.as_ref().is_some_and(|head| is_same(head, &job)) =>
+                {
+                    at as usize
                 }
+                _ => 0,
+            });
+            let lock = job.wants().get(at);
+            let lock = lock.map_or_else(|| "its turn".to_owned(), |want| want.lock.to_string());
+            let error = LockError::TimedOut(LockDetail::new(&*job.looper, &lock));
+            let take = || job.body.take(TaskError::Lock(error), false);
+            if self.cancel(&job, take, effects) {
+                effects.over(job.clone());
             }
             effects.release(job);
-            self.settle(effects);
+            self.go_on(effects);
         }
         None
     }
 
-    /// Closes a lock. Returns whether it was open.
-    pub(in crate::looper) fn close_lock(&mut self, place: &Place) -> bool {
-        !std::mem::replace(&mut place.state().is_closed, true)
-    }
-
     /// Returns whether the value of a closed lock that nothing uses may be given back: the world
     /// does not run.
-    pub(in crate::looper) fn is_lock_over(&self, place: &Place) -> bool {
-        if !self.world.is_running {
-            place.state().is_over = true;
+    pub(in crate::looper) fn is_lock_over(&self, lock: &LockCell) -> bool {
+        if !self.is_world_running {
+            lock.with(|state| state.is_over = true);
         }
-        !self.world.is_running
+        !self.is_world_running
     }
 }

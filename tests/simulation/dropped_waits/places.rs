@@ -46,7 +46,7 @@ const PLACES: &[(&str, Tested)] = &[
     ("looper/lane.rs Lane", Own),
     ("looper/lock.rs close", By("loopers")),
     ("looper/lock.rs close", By("loopers")),
-    ("looper/posted.rs Posted", By("loopers")),
+    ("looper/job.rs Posted", By("loopers")),
     ("machine/definition.rs on", OfUsers),
     ("machine/definition.rs started", OfUsers),
     ("market/handle.rs EndOf", Within("drain")),

@@ -44,6 +44,15 @@ const CYCLES: &[(&[&str], &str)] = &[
         &["runtime/blocking", "runtime/worker_thread"],
         "a pool thread can become a worker, and a worker that waited becomes a pool thread",
     ),
+    (
+        &[
+            "looper/cell",
+            "looper/job",
+            "looper/monitor",
+            "looper/table",
+        ],
+        "a table owns the cells of its loopers, which have jobs and lead back to the table's lock",
+    ),
 ];
 
 /// The maximum number of files in a cycle.

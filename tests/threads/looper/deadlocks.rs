@@ -249,7 +249,7 @@ fn a_task_may_not_await_one_that_waits_for_its_lock() {
 fn refuses_at_once(detects: bool) {
     everywhere(move || async move {
         let builder = Controller::builder().detect_deadlocks(detects);
-        let controller = builder.concurrency(2).build().unwrap();
+        let controller = builder.lanes(2).build().unwrap();
         let looper = controller.looper_named("own");
         let (own, stops) = (looper.clone(), controller.clone());
         let task = looper.spawn(async move {

@@ -200,7 +200,7 @@ fn captures_of_a_task_that_does_not_end_well_are_dropped_before_its_result_is_se
         assert!(waits[0].cancel());
         assert_eq!(drops.count(), 4);
         // Not granted in time.
-        let late = looper.with(lock.shared()).within(Duration::ZERO);
+        let late = looper.with(lock.shared()).lock_timeout(Duration::ZERO);
         lock_error(late.post(task()).unwrap().await);
         assert_eq!(drops.count(), 5);
         // Not accepted.

@@ -269,7 +269,7 @@ fn a_task_may_shut_its_controller_down() {
 fn a_shutdown_ends_a_cycle_that_was_not_looked_for() {
     everywhere(|| async {
         let builder = Controller::builder().detect_deadlocks(false);
-        let controller = builder.concurrency(1).build().unwrap();
+        let controller = builder.lanes(1).build().unwrap();
         let (one, two) = (controller.looper(), controller.looper());
         let (left, right) = (controller.guarded(1), controller.guarded(2));
         assert_eq!(one.attempt(left.exclusive()), Ok(true));

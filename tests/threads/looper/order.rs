@@ -95,7 +95,7 @@ fn runs_at_once(concurrency: Option<usize>, lanes: usize) {
         let runtime = Runtime::builder().workers(3).build().unwrap();
         let builder = Controller::builder().on(&runtime);
         let builder = match concurrency {
-            Some(concurrency) => builder.concurrency(concurrency),
+            Some(concurrency) => builder.lanes(concurrency),
             None => builder,
         };
         let controller = builder.build().unwrap();
@@ -165,7 +165,7 @@ fn the_higher_of_two_ready_tasks_begins_first() {
 #[test]
 fn all_256_priorities_are_in_order() {
     simulated(|| async {
-        let builder = Controller::builder().priorities(u8::MAX).concurrency(1);
+        let builder = Controller::builder().priorities(u8::MAX).lanes(1);
         let (controller, log) = (builder.build().unwrap(), Log::default());
         let (maker, notes) = (controller.clone(), log.clone());
         at_once(&controller, move || {
@@ -250,7 +250,7 @@ fn equal_loopers_have_equal_shares_of_several_lanes() {
         const TASKS: usize = 100;
         for lanes in [2, 3] {
             let runtime = Runtime::builder().workers(lanes).build().unwrap();
-            let builder = Controller::builder().on(&runtime).concurrency(lanes);
+            let builder = Controller::builder().on(&runtime).lanes(lanes);
             let (controller, log) = (builder.build().unwrap(), Log::default());
             let loopers: Vec<_> = (0..2 * lanes).map(|_| controller.looper()).collect();
             let meeting = Arc::new(Barrier::new(lanes));

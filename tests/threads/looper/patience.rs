@@ -17,7 +17,7 @@ fn a_task_whose_lock_is_not_granted_in_time_does_not_run() {
         let value = controller.guarded_named("value", 0);
         assert_eq!(keeps.attempt(value.exclusive()), Ok(true));
         let begun = Instant::now();
-        let late = waits.within(SECOND).with(value.exclusive());
+        let late = waits.lock_timeout(SECOND).with(value.exclusive());
         let late = late.post(|value| *value += 1).unwrap();
         let next = note(&waits, &Log::default(), 1);
         let error = lock_error(late.await);
@@ -43,7 +43,7 @@ fn the_error_names_the_lock_of_the_set_that_was_not_granted() {
         let taken = controller.lock_named("taken");
         assert_eq!(keeps.attempt(taken.exclusive()), Ok(true));
         let set = waits
-            .within(SECOND)
+            .lock_timeout(SECOND)
             .with((taken.shared(), free.exclusive()));
         let error = lock_error(set.post(|_| ()).unwrap().await);
         assert_eq!(error.to_string(), "waits did not get taken in time");
@@ -58,7 +58,7 @@ fn a_task_that_is_not_the_next_one_in_time_does_not_run_and_holds_up_no_other() 
         let controller = controller(1);
         let looper = controller.looper_named("looper");
         let held = hold(&looper).await;
-        let late = looper.within(SECOND).post(|| ()).unwrap();
+        let late = looper.lock_timeout(SECOND).post(|| ()).unwrap();
         let log = Log::default();
         let behind = note(&looper, &log, 1);
         assert_eq!(looper.len(), 3);
@@ -79,7 +79,7 @@ fn a_task_that_was_granted_its_locks_in_time_runs_however_late() {
         let value = controller.guarded(1);
         let held = hold(&first).await;
         let world = controller.stop_the_world(|_| ()).unwrap();
-        let halted = second.within(SECOND).with(value.shared());
+        let halted = second.lock_timeout(SECOND).with(value.shared());
         let halted = halted.post(|value| *value).unwrap();
         sleep(SECOND * 5).await;
         assert!(!halted.is_finished());
@@ -95,10 +95,10 @@ fn no_time_at_all_is_enough_for_locks_that_are_free() {
         let controller = controller(1);
         let (looper, keeps) = (controller.looper(), controller.looper());
         let value = controller.guarded(1);
-        let now = looper.within(Duration::ZERO).with(value.exclusive());
+        let now = looper.lock_timeout(Duration::ZERO).with(value.exclusive());
         assert_eq!(now.post(|value| *value).unwrap().await.unwrap(), 1);
         assert_eq!(keeps.attempt(value.exclusive()), Ok(true));
-        let late = looper.with(value.shared()).within(Duration::ZERO);
+        let late = looper.with(value.shared()).lock_timeout(Duration::ZERO);
         let error = lock_error(late.post(|value| *value).unwrap().await);
         assert!(matches!(error, LockError::TimedOut(_)), "{error}");
     });
@@ -111,7 +111,7 @@ fn an_endless_limit_is_none() {
         let (looper, keeps) = (controller.looper(), controller.looper());
         let value = controller.guarded(1);
         assert_eq!(keeps.attempt(value.exclusive()), Ok(true));
-        let waits = looper.within(Duration::MAX).with(value.shared());
+        let waits = looper.lock_timeout(Duration::MAX).with(value.shared());
         let waits = waits.spawn(|value| async move { *value }).unwrap();
         wait_for(|| controller.stats().waiting == 1).await;
         keeps.unlock(&value).unwrap();
@@ -126,7 +126,7 @@ fn a_cancelled_task_is_not_timed_out() {
         let (looper, keeps) = (controller.looper(), controller.looper());
         let value = controller.guarded(1);
         assert_eq!(keeps.attempt(value.exclusive()), Ok(true));
-        let posts = || looper.within(SECOND).with(value.shared());
+        let posts = || looper.lock_timeout(SECOND).with(value.shared());
         let waits = [(); 2].map(|()| posts().post(|_| ()).unwrap());
         for waits in waits {
             assert!(waits.cancel());
@@ -151,7 +151,7 @@ fn limits_of_many_tasks_end_each_in_its_time() {
         let log = Log::default();
         let loopers = [3, 1, 2].map(|seconds| (controller.looper(), seconds));
         let waits = loopers.each_ref().map(|(looper, seconds)| {
-            let late = looper.within(SECOND * *seconds).with(value.shared());
+            let late = looper.lock_timeout(SECOND * *seconds).with(value.shared());
             let (late, log) = (late.post(|_| ()).unwrap(), log.clone());
             greenroom::spawn(async move {
                 lock_error(late.await);
@@ -172,7 +172,7 @@ fn nothing_is_left_to_wait_for_after_a_limit_was_met() {
         let controller = Controller::builder().on(&runtime).build().unwrap();
         let looper = controller.looper();
         let value = controller.guarded(1);
-        let hour = looper.within(SECOND * 3600).with(value.shared());
+        let hour = looper.lock_timeout(SECOND * 3600).with(value.shared());
         let read = hour.post(|value| *value).unwrap();
         assert_eq!(crate::support::drive(read).unwrap(), 1);
         crate::support::drive(runtime.quiescent());
@@ -191,7 +191,7 @@ fn a_limit_from_a_thread_outside_of_a_simulation_is_one_of_virtual_time() {
         let (looper, keeps) = (controller.looper(), controller.looper());
         let value = controller.guarded(1);
         assert_eq!(keeps.attempt(value.exclusive()), Ok(true));
-        let waits = looper.within(SECOND).with(value.shared());
+        let waits = looper.lock_timeout(SECOND).with(value.shared());
         let waits = waits.post(|value| *value).unwrap();
         runtime.block_on(async {
             sleep(SECOND / 2).await;
@@ -215,7 +215,7 @@ fn aging_lets_the_lowest_request_of_a_lock_have_every_nth_grant() {
 /// Lets two loopers take a lock in turns, and a third one wait for it with a lower rank.
 fn starves(aging: u32, starves: bool) {
     simulated(move || async move {
-        let builder = Controller::builder().concurrency(1).aging(aging);
+        let builder = Controller::builder().lanes(1).aging(aging);
         let controller = builder.priorities(3).build().unwrap();
         let value = controller.guarded(0_u32);
         let over = Arc::new(AtomicBool::new(false));
@@ -252,7 +252,7 @@ fn write_again(looper: &Looper, value: &Guarded<u32>, over: &Arc<AtomicBool>) {
 fn aging_lets_the_lowest_looper_have_every_nth_turn() {
     for (aging, before) in [(0, 9), (4, 3)] {
         simulated(move || async move {
-            let builder = Controller::builder().concurrency(1).aging(aging);
+            let builder = Controller::builder().lanes(1).aging(aging);
             let controller = builder.priorities(1).build().unwrap();
             let (high, low) = (controller.looper(), controller.looper());
             let log: Log<u32> = Log::default();
@@ -286,7 +286,7 @@ fn a_shared_lock_goes_to_those_who_wait_for_another_one_to_take_it() {
         let held = hold(&holds).await;
         let world = controller.stop_the_world(|_| ()).unwrap();
         let kept = keeps.with(lock.shared().keep()).post(|()| ()).unwrap();
-        let shared = shares.within(1000 * SECOND).with(lock.shared());
+        let shared = shares.lock_timeout(1000 * SECOND).with(lock.shared());
         let shared = shared.post(|()| 7).unwrap();
         assert_eq!(controller.stats().waiting, 1);
         held.end().await;
@@ -299,7 +299,7 @@ fn a_shared_lock_goes_to_those_who_wait_for_another_one_to_take_it() {
 #[test]
 fn posts_that_are_taken_together_have_their_effects_one_by_one() {
     simulated(|| async {
-        let builder = Controller::builder().concurrency(1).aging(2);
+        let builder = Controller::builder().lanes(1).aging(2);
         let controller = builder.priorities(3).build().unwrap();
         let [keeps, writes, reads, fails, last] = [(); 5].map(|()| controller.looper());
         let (lock, other) = (controller.lock(), controller.lock());

@@ -10,7 +10,7 @@ use crate::support::{MANY_HAND_OVERS, drive, hand_over, inside};
 
 /// Uses loopers, locks and the world of a controller on this runtime, from this thread.
 fn works_on(runtime: &Runtime) {
-    let builder = Controller::builder().on(runtime).concurrency(2);
+    let builder = Controller::builder().on(runtime).lanes(2);
     let controller = builder.build().unwrap();
     let value = controller.guarded(0);
     let posted = (0..20).map(|_| {
@@ -125,7 +125,7 @@ fn loopers_serve_pinned_tasks_detached_actors_and_blocking_calls() {
 #[test]
 fn the_current_task_is_the_one_that_runs_here_and_not_one_to_which_it_lends_its_thread() {
     on_threads(async {
-        let builder = Controller::builder().concurrency(1).priorities(3);
+        let builder = Controller::builder().lanes(1).priorities(3);
         let controller = builder.build().unwrap();
         let looper = controller.looper_named("outer");
         let inner = controller.looper_named("inner");

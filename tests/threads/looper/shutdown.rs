@@ -34,7 +34,7 @@ fn runtime(workers: usize) -> Runtime {
 fn tasks_that_run_when_the_runtime_ends_have_results_and_ready_ones_do_not_start() {
     within(WATCH, || {
         let runtime = runtime(3);
-        let builder = Controller::builder().concurrency(2).on(&runtime);
+        let builder = Controller::builder().lanes(2).on(&runtime);
         let controller = builder.build().unwrap();
         let loopers = [(); 4].map(|()| controller.looper());
         let running = [blocked(&loopers[0]), blocked(&loopers[1])];
@@ -60,7 +60,7 @@ fn tasks_that_run_when_the_runtime_ends_have_results_and_ready_ones_do_not_start
 fn a_world_that_runs_when_the_runtime_ends_has_its_result() {
     within(WATCH, || {
         let runtime = runtime(3);
-        let builder = Controller::builder().concurrency(2).on(&runtime);
+        let builder = Controller::builder().lanes(2).on(&runtime);
         let controller = builder.build().unwrap();
         let (first, second) = (controller.looper(), controller.looper());
         let (goes_on, before) = blocked(&first);
@@ -111,7 +111,7 @@ fn tasks_that_were_accepted_run_within_the_grace_of_the_runtime() {
             let builder = Runtime::builder().policy(Simulated::new(seed));
             let builder = builder.grace(Duration::from_secs(10)).on_fault(|_| {});
             let runtime = builder.build().unwrap();
-            let builder = Controller::builder().on(&runtime).concurrency(1);
+            let builder = Controller::builder().on(&runtime).lanes(1);
             let controller = builder.build().unwrap();
             let (keeps, waits) = (controller.looper(), controller.looper());
             let value = controller.guarded(1);
@@ -139,7 +139,7 @@ fn what_is_left_after_the_grace_is_cancelled_or_did_not_start() {
             let builder = Runtime::builder().policy(Simulated::new(seed));
             let builder = builder.grace(Duration::from_secs(1)).on_fault(|_| {});
             let runtime = builder.build().unwrap();
-            let builder = Controller::builder().on(&runtime).concurrency(2);
+            let builder = Controller::builder().on(&runtime).lanes(2);
             let controller = builder.build().unwrap();
             let (holds, waits) = (controller.looper(), controller.looper());
             let value = controller.guarded(drops.one());
@@ -151,7 +151,10 @@ fn what_is_left_after_the_grace_is_cancelled_or_did_not_start() {
             let waiting = waiting.post(move |_| drop(captured)).unwrap();
             let captured = drops.one();
             let world = controller.stop_the_world(move |_| drop(captured)).unwrap();
-            let limited = waits.within(Duration::from_secs(9)).post(|| ()).unwrap();
+            let limited = waits
+                .lock_timeout(Duration::from_secs(9))
+                .post(|| ())
+                .unwrap();
             let mut closes = Box::pin(holds.close());
             runtime.block_on(async {
                 assert!(poll_here(&mut closes).await.is_pending());

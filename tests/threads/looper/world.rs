@@ -132,7 +132,7 @@ fn tasks_of_the_world_run_in_their_order_and_alone() {
 #[test]
 fn the_world_stops_under_a_load_that_never_ends() {
     everywhere(|| async {
-        let builder = Controller::builder().concurrency(2).priorities(u8::MAX);
+        let builder = Controller::builder().lanes(2).priorities(u8::MAX);
         let controller = builder.build().unwrap();
         let count = controller.guarded(0_u64);
         /// Posts a task that posts itself again, with the highest priority.

@@ -19,7 +19,7 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Stage {
-        let builder = Controller::builder().concurrency(1).priorities(3);
+        let builder = Controller::builder().lanes(1).priorities(3);
         let controller = builder.build().unwrap();
         let closed = controller.guarded_named("closed", 1);
         assert_eq!(closed.close().await, Ok(1));
@@ -319,9 +319,9 @@ fn impossible(built: Result<Controller, BuildError>) -> (&'static str, String) {
 fn a_controller_that_cannot_be_built_says_why() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
-        let built = Controller::builder().on(&runtime).concurrency(0).build();
+        let built = Controller::builder().on(&runtime).lanes(0).build();
         let least = "is 0, below the least value, 1".to_owned();
-        assert_eq!(impossible(built), ("concurrency", least));
+        assert_eq!(impossible(built), ("lanes", least));
         let (option, reason) = impossible(Controller::builder().build());
         assert_eq!(
             (option, reason.contains("runtime")),

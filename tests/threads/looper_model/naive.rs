@@ -450,7 +450,7 @@ fn actual(scenario: &Scenario, seed: u64) -> (Vec<usize>, Vec<Option<Outcome>>) 
         .policy(Simulated::new(seed))
         .build()
         .unwrap();
-    let builder = Controller::builder().concurrency(1).on(&runtime);
+    let builder = Controller::builder().lanes(1).on(&runtime);
     let builder = builder.priorities(scenario.highest).aging(scenario.aging);
     let controller = builder.detect_deadlocks(false).build().unwrap();
     let setup = Setup {

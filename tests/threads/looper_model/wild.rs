@@ -132,7 +132,7 @@ async fn run(seed: u64) -> Run {
     let mut draws = Draws::of(seed, 0);
     let options = Options::draw(&mut draws);
     let builder = Controller::builder()
-        .concurrency(options.lanes)
+        .lanes(options.lanes)
         .aging(options.aging);
     let builder = builder
         .priorities(options.highest)

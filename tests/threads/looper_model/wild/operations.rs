@@ -48,7 +48,7 @@ impl Run {
     fn sets(&self, wants: &[Want]) -> Sets {
         let mut sets = Sets::default();
         for want in wants {
-            fn kept<G: looper::Grant>(want: &Want, claim: Claim<G>) -> Claim<G> {
+            fn kept<G>(want: &Want, claim: Claim<G>) -> Claim<G> {
                 if want.is_kept { claim.keep() } else { claim }
             }
             match self.book.with(|pages| pages.locks[want.lock].place.clone()) {
@@ -108,7 +108,7 @@ impl Run {
         let job = self.book.with(|pages| pages.jobs.len());
         let mut posting = looper.priority(priority).with(self.sets(&wants));
         if let Some(limit) = limit {
-            posting = posting.within(limit);
+            posting = posting.lock_timeout(limit);
         }
         let (run, taken, captured) = (self.clone(), wants.clone(), self.capture());
         let is_async = draws.one_in(2);

@@ -94,8 +94,8 @@ pub async fn priorities() -> Vec<Figure> {
 /// Runs the case `looper_lanes`.
 pub async fn lanes() -> Vec<Figure> {
     let kinds: [fn() -> Table; 2] = [
-        || Table::new(Controller::builder().concurrency(WORKERS), 1),
-        || Table::new(Controller::builder().concurrency(LANES), 1),
+        || Table::new(Controller::builder().lanes(WORKERS), 1),
+        || Table::new(Controller::builder().lanes(LANES), 1),
     ];
     let [few, many] = beside(Jobs::Free, kinds).await;
     [(figures::LOOPED, many), (figures::BESIDE_FEW, many / few)]

@@ -1,15 +1,16 @@
-//! The loopers that are ready, in a line for each priority.
+//! What is ready, in a line for each priority, and the lanes that wait for it.
 //!
 //! A set bit for each line that is not empty finds the highest line in a few steps, whatever the
-//! number of priorities.
+//! number of priorities. At most one lane at a time is being woken. It wakes the next one if it
+//! finds more to do, so a burst of tasks does not wake all lanes at once.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use super::identity::Key;
+use crate::waker::KeptWaker;
 
 pub(super) struct ReadyLines {
-    lines: Box<[VecDeque<Key>]>,
+    lines: Box<[VecDeque<u32>]>,
     /// The lines that are not empty, the highest priority in the highest bit.
     filled: [u64; 4],
     len: usize,
@@ -39,12 +40,12 @@ impl ReadyLines {
         top.unwrap_or(0)
     }
 
-    pub(super) fn push(&mut self, priority: u8, looper: Key) {
+    pub(super) fn push(&mut self, priority: u8, looper: u32) {
         self.fill(priority).push_back(looper);
     }
 
     /// Puts a looper before all others of its priority.
-    pub(super) fn push_first(&mut self, priority: u8, looper: Key) {
+    pub(super) fn push_first(&mut self, priority: u8, looper: u32) {
         self.fill(priority).push_front(looper);
     }
 
@@ -55,7 +56,7 @@ impl ReadyLines {
     }
 
     /// Removes a looper that is in the line of this priority.
-    pub(super) fn remove(&mut self, priority: u8, looper: Key) {
+    pub(super) fn remove(&mut self, priority: u8, looper: u32) {
         let line = &mut self.lines[usize::from(priority)];
         if let Some(at) = line.iter().position(|it| *it == looper) {
             line.remove(at);
@@ -70,7 +71,7 @@ impl ReadyLines {
         }
     }
 
-    fn fill(&mut self, priority: u8) -> &mut VecDeque<Key> {
+    fn fill(&mut self, priority: u8) -> &mut VecDeque<u32> {
         self.len += 1;
         self.filled[usize::from(priority / 64)] |= 1 << (priority % 64);
         &mut self.lines[usize::from(priority)]
@@ -78,7 +79,7 @@ impl ReadyLines {
 
     /// Takes the first looper of the highest priority or, at each turn that `aging` names, of the
     /// lowest.
-    pub(super) fn pop(&mut self) -> Option<Key> {
+    pub(super) fn pop(&mut self) -> Option<u32> {
         if self.len == 0 {
             return None;
         }
@@ -100,6 +101,94 @@ impl ReadyLines {
         let looper = self.lines[priority].pop_front();
         self.clear_if_empty(priority);
         looper
+    }
+}
+
+pub(in crate::looper) struct Lanes {
+    /// The greatest number of lanes.
+    limit: usize,
+    made: usize,
+    /// The wakers of the lanes that wait.
+    idle: Vec<(usize, KeptWaker)>,
+    /// A lane was woken and has not looked for work yet.
+    is_waking: bool,
+    /// One more lane is to be made.
+    is_wanted: bool,
+}
+
+impl Lanes {
+    pub(in crate::looper) fn new(limit: usize) -> Self {
+        Lanes {
+            limit,
+            made: 0,
+            idle: Vec::new(),
+            is_waking: false,
+            is_wanted: false,
+        }
+    }
+
+    /// Returns the number of a new lane, which looks for work.
+    pub(in crate::looper) fn make(&mut self) -> usize {
+        self.is_wanted = false;
+        self.is_waking = true;
+        self.made += 1;
+        self.made - 1
+    }
+
+    /// Returns whether a lane waits, or may be made.
+    pub(in crate::looper) fn has_spare(&self) -> bool {
+        !self.idle.is_empty() || self.made < self.limit
+    }
+
+    /// Returns whether one more lane is to be made.
+    pub(in crate::looper) fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// Returns the waker of a lane that waits or, if one is to be made, of the steward.
+    #[inline]
+    pub(super) fn summon(&mut self, steward: &mut Option<KeptWaker>) -> Option<KeptWaker> {
+        if self.is_waking || self.is_wanted {
+            return None;
+        }
+        if let Some((_, waker)) = self.idle.pop() {
+            self.is_waking = true;
+            return Some(waker);
+        }
+        self.is_wanted = self.made < self.limit;
+        steward.take_if(|_| self.is_wanted)
+    }
+
+    /// Sets whether a lane is on its way. Returns whether one was.
+    pub(in crate::looper) fn set_waking(&mut self, is_waking: bool) -> bool {
+        std::mem::replace(&mut self.is_waking, is_waking)
+    }
+
+    /// Notes that a lane looks for work after it has waited.
+    pub(in crate::looper) fn looks(&mut self, lane: usize) {
+        let waits = self.idle.iter().position(|(idle, _)| *idle == lane);
+        match waits {
+            // It was polled without having been woken by the table.
+            Some(at) => drop(self.idle.swap_remove(at)),
+            None => self.is_waking = false,
+        }
+    }
+
+    /// Notes that a lane waits.
+    pub(in crate::looper) fn waits(&mut self, lane: usize, waker: KeptWaker) {
+        self.idle.push((lane, waker));
+    }
+
+    /// Notes that the runtime has dropped a lane. It makes no others.
+    pub(in crate::looper) fn lost(&mut self, lane: usize) {
+        self.looks(lane);
+        self.limit = 0;
+        self.is_wanted = false;
+    }
+
+    /// Takes the wakers of all lanes, so that they end.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = KeptWaker> {
+        self.idle.drain(..).map(|(_, waker)| waker)
     }
 }
 

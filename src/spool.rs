@@ -46,5 +46,5 @@ mod worker;
 
 pub use builder::SpoolBuilder;
 pub use handle::Spool;
-pub use limits::{Overflow, SpoolError, SpoolProblem};
+pub use limits::{Overflow, SpoolError};
 pub use refusals::{SpoolRefusals, SpoolStatus};

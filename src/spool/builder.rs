@@ -201,7 +201,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
     pub fn spawn(self) -> Result<Spool<Q, R>, SpoolError> {
         self.judge()?;
         if Runtime::try_current().is_none() {
-            return Err(SpoolError::spawn(SpawnProblem::NoRuntime));
+            return Err(SpoolError::Spawn(SpawnProblem::NoRuntime));
         }
         let limits = SpoolLimits {
             capacity: self.capacity,
@@ -229,7 +229,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             builder = builder.name(name);
         }
         let manager = builder.try_spawn();
-        let manager = manager.map_err(|error| SpoolError::spawn(error.problem()))?;
+        let manager = manager.map_err(|error| SpoolError::Spawn(error.problem()))?;
         manager.trace_state("SPOOLING");
         let (of_proxy, of_closed) = (pool.clone(), pool.clone());
         let address = manager.proxy(
@@ -243,7 +243,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
     /// Returns an error if a parameter is out of range.
     fn judge(&self) -> Result<(), SpoolError> {
         let below = |name: &str, value: String, least: &str| {
-            Err(SpoolError::parameters(format!(
+            Err(SpoolError::Parameters(format!(
                 "{}: {name}={value} is less than {least}",
                 self.parameters(),
             )))
@@ -262,7 +262,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
                 below("busy_pass_rate", self.busy_pass_rate.to_string(), "1")
             }
             _ if self.queue_timeout == Some(Duration::ZERO) => {
-                Err(SpoolError::parameters(format!(
+                Err(SpoolError::Parameters(format!(
                     "{}: queue_timeout=0.0 is not more than 0",
                     self.parameters(),
                 )))

@@ -132,7 +132,7 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
         self.pool.change(|dispatch, outbox| {
             if dispatch.limits.is_external {
                 let text = "the workers of this spool join from outside, so it has no size";
-                return Err(SpoolError::parameters(text.to_owned()));
+                return Err(SpoolError::Parameters(text.to_owned()));
             }
             dispatch.resize(workers, now, outbox);
             Ok(())

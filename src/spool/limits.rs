@@ -68,7 +68,7 @@ pub(super) fn judge_workers(
         _ => format!("is more than {WORKERS_MAX}"),
     };
     let text = format!("{}: count={workers} {problem}", parameters());
-    Err(SpoolError::parameters(text))
+    Err(SpoolError::Parameters(text))
 }
 
 /// An error of [`SpoolBuilder::spawn`](super::SpoolBuilder::spawn) and of
@@ -77,11 +77,11 @@ pub(super) fn judge_workers(
 /// The text shows all parameters, then the one that is out of range:
 ///
 /// ```
-/// use greenroom::spool::{Spool, SpoolProblem};
+/// use greenroom::spool::{Spool, SpoolError};
 ///
 /// greenroom::run(async {
 ///     let error = Spool::<u32, u32>::external().busy_pass_rate(0).spawn().unwrap_err();
-///     assert_eq!(*error.problem(), SpoolProblem::Parameters);
+///     assert!(matches!(error, SpoolError::Parameters(_)));
 ///     assert_eq!(
 ///         error.to_string(),
 ///         "unexpected parameters (count=8, size=None, responsiveness=5.0), stand_down=30.0): \
@@ -90,45 +90,20 @@ pub(super) fn judge_workers(
 /// });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpoolError {
-    problem: SpoolProblem,
-    text: String,
-}
-
-/// The reason in a [`SpoolError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SpoolProblem {
+pub enum SpoolError {
     /// A parameter is out of range. The text names it, its value and the limit.
-    Parameters,
+    Parameters(String),
     /// The actor of the spool was not spawned.
     Spawn(SpawnProblem),
 }
 
-impl SpoolError {
-    pub(super) fn parameters(text: String) -> Self {
-        SpoolError {
-            problem: SpoolProblem::Parameters,
-            text,
-        }
-    }
-
-    pub(super) fn spawn(problem: SpawnProblem) -> Self {
-        SpoolError {
-            problem: SpoolProblem::Spawn(problem),
-            text: problem.to_string(),
-        }
-    }
-
-    /// Returns the reason.
-    pub fn problem(&self) -> &SpoolProblem {
-        &self.problem
-    }
-}
-
 impl fmt::Display for SpoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        match self {
+            SpoolError::Parameters(text) => f.write_str(text),
+            SpoolError::Spawn(problem) => problem.fmt(f),
+        }
     }
 }
 

@@ -185,14 +185,14 @@ impl Supervisor {
     /// [`SupervisorBuilder::spawn`].
     ///
     /// ```
-    /// use greenroom::supervise::Supervisor;
+    /// use greenroom::supervise::{StartError, Supervisor, SupervisorBuilder};
     ///
     /// greenroom::run(async {
     ///     let tree = Supervisor::builder().name("all").spawn()?;
     ///     let storage = tree.supervisor(Supervisor::builder().name("storage"))?;
     ///     tree.stop();
     ///     storage.join().await.unwrap(); // it ended with the tree
-    ///     Ok::<(), greenroom::supervise::StartError<_>>(())
+    ///     Ok::<(), StartError<SupervisorBuilder>>(())
     /// })
     /// .unwrap();
     /// ```

@@ -3,7 +3,7 @@
 use super::*;
 
 use greenroom::SpawnProblem;
-use greenroom::spool::{SpoolBuilder, SpoolError, SpoolProblem};
+use greenroom::spool::{SpoolBuilder, SpoolError};
 
 fn builder() -> SpoolBuilder<Job, usize> {
     Spool::builder(work)
@@ -11,7 +11,7 @@ fn builder() -> SpoolBuilder<Job, usize> {
 
 fn text(builder: SpoolBuilder<Job, usize>) -> String {
     let error = builder.spawn().unwrap_err();
-    assert_eq!(*error.problem(), SpoolProblem::Parameters);
+    assert!(matches!(error, SpoolError::Parameters(_)));
     error.to_string()
 }
 
@@ -146,10 +146,7 @@ fn none_switches_a_limit_off() {
 #[test]
 fn a_spool_needs_a_runtime() {
     let error = builder().spawn().unwrap_err();
-    assert_eq!(
-        *error.problem(),
-        SpoolProblem::Spawn(SpawnProblem::NoRuntime)
-    );
+    assert_eq!(error, SpoolError::Spawn(SpawnProblem::NoRuntime));
     assert_eq!(error.to_string(), SpawnProblem::NoRuntime.to_string());
 }
 
@@ -182,7 +179,7 @@ fn a_runtime_that_shuts_down_starts_no_spool() {
         let [Some(error)] = &errors[..] else {
             panic!("{errors:?}");
         };
-        assert!(matches!(error.problem(), SpoolProblem::Spawn(_)), "{error}");
+        assert!(matches!(error, SpoolError::Spawn(_)), "{error}");
     });
 }
 
@@ -191,7 +188,7 @@ fn a_bad_resize_changes_nothing() {
     everywhere(|| async {
         let own = spool(2);
         let error = own.resize(0).unwrap_err();
-        assert_eq!(*error.problem(), SpoolProblem::Parameters);
+        assert!(matches!(error, SpoolError::Parameters(_)));
         let text = "unexpected parameters of `resize`: count=0 is less than 1";
         assert_eq!(error.to_string(), text);
         let error = own.resize(1_048_577).unwrap_err();

@@ -85,7 +85,7 @@ fn nothing_is_started_without_a_runtime_or_on_one_that_has_ended() {
         error.problem(),
         StartProblem::Spawn(SpawnProblem::NoRuntime)
     );
-    // The place of the child that was not spawned does not keep the tree from ending.
+    // The start of a child that was not spawned does not keep the tree from ending.
     let actor = error.into_inner();
     tree.stop();
     drive(tree.join()).unwrap();

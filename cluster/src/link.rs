@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use answering::{Answerer, ReceivedAsk};
-use codec::Encoded;
 pub(crate) use codec::Scope;
 #[cfg(any(test, fuzzing))]
 pub(crate) use codec::decode;
@@ -239,10 +238,10 @@ impl Link {
     }
 
     /// Pushes a frame whose asks wait from now on. Returns them if the link is down.
-    fn commit(&self, encoded: Encoded, carrier: ReplyCarrier) -> SentAsks {
+    fn commit(&self, frame: &[u8], asks: SentAsks, carrier: ReplyCarrier) -> SentAsks {
         let mut waiting = 0;
-        if !encoded.asks.is_empty() {
-            match lock(&self.asks).keep(encoded.asks, carrier) {
+        if !asks.is_empty() {
+            match lock(&self.asks).keep(asks, carrier) {
                 Ok(all) => waiting = all,
                 Err(lost) => return lost,
             }
@@ -251,7 +250,7 @@ impl Link {
             ReplyCarrier::Message { .. } => waiting == 1,
             ReplyCarrier::Answer { .. } => self.answers_alone(),
         };
-        self.push_as(&encoded.bytes, is_alone);
+        self.push_as(frame, is_alone);
         Vec::new()
     }
 

@@ -83,8 +83,10 @@ fn counters(status: &NodeStatus) -> [(&'static str, &'static str, u64); 8] {
     ]
 }
 
-/// The gauges of each peer, with their meanings.
-const GAUGES: [(&str, &str, fn(&PeerStatus) -> u64); 6] = [
+/// A gauge of each peer: its name, its meaning and its value.
+type PeerGauge = (&'static str, &'static str, fn(&PeerStatus) -> u64);
+
+const GAUGES: [PeerGauge; 6] = [
     (
         "outgoing_streams",
         "Actors there for which an address is here",

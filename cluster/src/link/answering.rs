@@ -73,7 +73,7 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
     fn send_answer(&self, answer: &T) -> Result<(), Unanswered> {
         let head = LinkFrame::Answer { ask: self.ask };
         let encoded = codec::contained(|| codec::encode(&self.link, &head, answer, None));
-        let encoded = match encoded {
+        let (frame, asks) = match encoded {
             Ok(Ok(encoded)) => encoded,
             Ok(Err(EncodeError::TooLarge { bytes, limit })) => {
                 return Err(Unanswered::TooLarge { bytes, limit });
@@ -84,8 +84,9 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
                 ))));
             }
         };
-        let (ask, has_asks) = (self.ask, !encoded.asks.is_empty());
-        for (_, ask) in self.link.commit(encoded, ReplyCarrier::Answer { ask }) {
+        let (ask, has_asks) = (self.ask, !asks.is_empty());
+        let carrier = ReplyCarrier::Answer { ask };
+        for (_, ask) in self.link.commit(&frame, asks, carrier) {
             ask.lose(RemoteAskError::Lost);
         }
         // Pairs with the order in `asker_is_gone`: one of the two sees what the other one has done.

@@ -38,12 +38,6 @@ pub(crate) enum Scope {
     },
 }
 
-/// A value as a frame with its length, and the asks that wait for an answer to it.
-pub(crate) struct Encoded {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) asks: SentAsks,
-}
-
 /// Why a value is no frame. Its replies were refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EncodeError {
@@ -74,13 +68,14 @@ impl Scope {
     }
 }
 
-/// Encodes `value` behind `head`. If that panics, the replies are lost.
+/// Encodes `value` behind `head`. Returns a frame with its length, and the asks that wait for an
+/// answer to it. If that panics, the replies are lost.
 pub(crate) fn encode<T: Serialize>(
     link: &Arc<Link>,
     head: &LinkFrame<'_>,
     value: &T,
     cause: Option<Arc<LossCause>>,
-) -> Result<Encoded, EncodeError> {
+) -> Result<(Vec<u8>, SentAsks), EncodeError> {
     let scope = Scope::Encoding {
         link: link.clone(),
         cause,
@@ -101,8 +96,7 @@ pub(crate) fn encode<T: Serialize>(
     };
     let error = match outcome {
         Ok(Ok(bytes)) => {
-            let bytes = with_length(bytes);
-            return Ok(Encoded { bytes, asks });
+            return Ok((with_length(bytes), asks));
         }
         Ok(Err(bytes)) => EncodeError::TooLarge {
             bytes: (bytes - LENGTH) as u64,

@@ -275,28 +275,29 @@ impl Outgoing {
             EncodeError::TooLarge { bytes, limit } => Distance::TooLarge { bytes, limit },
             EncodeError::Failed(why) => Distance::Unencodable(why),
         })?;
-        let asks = encoded.asks.iter().map(|(number, _)| *number).collect();
+        let (frame, asks) = encoded;
+        let numbers = asks.iter().map(|(number, _)| *number).collect();
         let this = permit.stream;
         let mut state = lock(&this.state);
         if let Some(end) = &state.end {
             let error = end.clone();
             drop(state);
-            for (_, ask) in encoded.asks {
+            for (_, ask) in asks {
                 ask.lose(error.clone().into());
             }
             return Err(error);
         }
-        state.bytes -= encoded.bytes.len() as i64;
+        state.bytes -= frame.len() as i64;
         let number = state.sent;
         state.sent += 1;
         permit.is_used = true;
         // Under the lock, so that frames are in the order of their numbers (OUT-1).
-        let lost = link.commit(encoded, ReplyCarrier::Message { stream, number });
+        let lost = link.commit(&frame, asks, ReplyCarrier::Message { stream, number });
         drop(state);
         for (_, ask) in lost {
             ask.lose(Distance::Lost.into());
         }
-        Ok((link, asks))
+        Ok((link, numbers))
     }
 }
 

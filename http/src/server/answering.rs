@@ -14,7 +14,7 @@ use hyper::http::request::Parts;
 
 use super::route::{RouteAnswer, guarded};
 use super::site::{RequestProgress, Site};
-use super::status::{Whole, of_text};
+use super::status::{FullResponse, of_text};
 use crate::wire::{ConnectionState, HttpRefusal};
 
 /// The answer to a request. If it is dropped, the request is not wanted any more.
@@ -75,7 +75,7 @@ impl<'a> Answering<'a> {
     }
 
     /// Adds the fields that each response has.
-    fn complete(&self, response: &mut Whole) {
+    fn complete(&self, response: &mut FullResponse) {
         note!(
             Level::Trace,
             self.head.method,
@@ -105,7 +105,7 @@ impl<'a> Answering<'a> {
 }
 
 impl Future for Answering<'_> {
-    type Output = Result<Whole, Infallible>;
+    type Output = Result<FullResponse, Infallible>;
 
     /// # Panics
     /// If it is polled again after completion.

@@ -22,7 +22,7 @@ use hyper::server::conn::http1;
 use super::answering::Answering;
 use super::body;
 use super::site::{RequestProgress, Site};
-use super::status::Whole;
+use super::status::FullResponse;
 use crate::error::with_causes;
 use crate::event::CloseReason;
 use crate::reactor::Socket;
@@ -123,7 +123,7 @@ impl<'a> RequestService<'a> {
 }
 
 impl<'a> hyper::service::Service<Request<Incoming>> for RequestService<'a> {
-    type Response = Whole;
+    type Response = FullResponse;
     type Error = Infallible;
     type Future = Answering<'a>;
 

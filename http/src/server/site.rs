@@ -16,7 +16,7 @@ use super::hosts::Hosts;
 use super::route::{
     AnswerFuture, Input, RegisteredType, RouteAnswer, Terms, Unasked, UnknownRoute,
 };
-use super::status::{Whole, of_error, of_json, of_refusal, of_text};
+use super::status::{FullResponse, of_error, of_json, of_refusal, of_text};
 use crate::counts::{Counts, Numbers, Statuses};
 use crate::limits::Limits;
 use crate::message::HttpRequest;
@@ -54,7 +54,7 @@ pub(super) enum RequestProgress<'a> {
         body: Pin<Box<dyn Future<Output = Result<Bytes, HttpRefusal>> + Send + 'a>>,
     },
     Asks(Asked<'a>),
-    Answered(Option<Whole>),
+    Answered(Option<FullResponse>),
 }
 
 /// A request that is being answered elsewhere.
@@ -130,7 +130,7 @@ impl Site {
         asked: &Asked<'_>,
         answer: Result<RouteAnswer, AskError>,
         used: HeaderMap,
-    ) -> Whole {
+    ) -> FullResponse {
         let response = match answer {
             Ok(RouteAnswer::Json(json)) => of_json(json, used),
             Ok(RouteAnswer::Response(response)) => response.map(Full::new),

@@ -13,7 +13,7 @@ use crate::values::answer::Answers;
 use crate::values::faulted;
 
 /// A response whose body is there.
-pub(super) type Whole = Response<Full<Bytes>>;
+pub(super) type FullResponse = Response<Full<Bytes>>;
 
 /// Returns the answer to a request that an actor has not answered.
 pub(super) fn of_error(error: AskError, form: Answers) -> Response<Bytes> {
@@ -81,7 +81,7 @@ fn reason(status: u16) -> (StatusCode, &'static [u8]) {
 }
 
 /// Returns a value as a response. Its fields take the memory of `used`.
-pub(super) fn of_json(json: Bytes, mut used: HeaderMap) -> Whole {
+pub(super) fn of_json(json: Bytes, mut used: HeaderMap) -> FullResponse {
     used.clear();
     let media = const { HeaderValue::from_static("application/json") };
     used.insert(CONTENT_TYPE, media);

@@ -16,12 +16,15 @@ use crate::message::HttpResponse;
 #[must_use = "a page does nothing until it is mounted"]
 pub struct Mount {
     path: &'static str,
-    respond: Arc<dyn Fn(&Mount, Numbers) -> HttpResponse + Send + Sync>,
+    respond: Arc<Respond>,
     /// The spools that a program adds to the page, by their names.
     pub(super) spools: Vec<(String, Arc<dyn Fn() -> SpoolStatus + Send + Sync>)>,
     /// The collectors that a program adds to the page.
     pub(super) collectors: Vec<Arc<dyn Collector>>,
 }
+
+/// Makes a page, with the numbers of its server.
+type Respond = dyn Fn(&Mount, Numbers) -> HttpResponse + Send + Sync;
 
 impl Mount {
     pub(super) fn new(

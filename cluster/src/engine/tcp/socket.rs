@@ -73,11 +73,11 @@ impl AsyncWrite for LinkSocket {
 
 /// A handle of a socket, for one of its users.
 #[derive(Clone)]
-pub(super) struct Half(Arc<Mutex<LinkSocket>>);
+pub(super) struct SharedSocket(Arc<Mutex<LinkSocket>>);
 
-impl Half {
+impl SharedSocket {
     pub(super) fn new(socket: LinkSocket) -> Self {
-        Half(Arc::new(Mutex::new(socket)))
+        SharedSocket(Arc::new(Mutex::new(socket)))
     }
 
     /// Calls `poll` unless another user polls.
@@ -89,7 +89,7 @@ impl Half {
     }
 }
 
-impl AsyncRead for Half {
+impl AsyncRead for SharedSocket {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -99,7 +99,7 @@ impl AsyncRead for Half {
     }
 }
 
-impl AsyncWrite for Half {
+impl AsyncWrite for SharedSocket {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

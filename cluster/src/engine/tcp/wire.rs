@@ -14,7 +14,7 @@ use event_listener::Event;
 use futures_lite::future::{or, yield_now};
 use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::socket::{Half, LinkSocket};
+use super::socket::{LinkSocket, SharedSocket};
 use crate::engine::LinkEngine;
 use crate::link::frame::{LENGTH, first};
 use crate::link::{Link, LinkWire, lock};
@@ -46,19 +46,19 @@ struct Backlog {
     /// Whether the socket has taken bytes that are not out.
     is_unflushed: bool,
     /// The socket, until the wire is cut.
-    socket: Option<Half>,
+    socket: Option<SharedSocket>,
     is_cut: bool,
 }
 
 /// The side of the wire that has the socket.
 pub(super) struct Connection {
-    socket: Half,
+    socket: SharedSocket,
     wire: Arc<TcpWire>,
     largest_frame: usize,
 }
 
 pub(super) fn new(socket: LinkSocket, largest_frame: usize) -> (Arc<dyn LinkWire>, Connection) {
-    let socket = Half::new(socket);
+    let socket = SharedSocket::new(socket);
     let backlog = Backlog {
         socket: Some(socket.clone()),
         ..Backlog::default()

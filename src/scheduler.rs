@@ -34,7 +34,7 @@ pub(crate) use activity::ActivityCount;
 pub use counters::WorkerStats;
 pub(crate) use duties::{DriverWait, SchedulerOwner};
 pub(crate) use local::WorkerLocal;
-pub(crate) use policy_impl::{Choice, PolicyImpl, choose};
+pub(crate) use policy_impl::{PolicyImpl, choose};
 pub(crate) use queues::runnable;
 pub(crate) use ring::QueueEntry;
 pub(crate) use shared::Scheduler;

@@ -19,7 +19,7 @@ use super::warning::Warning;
 use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
 use crate::scheduler::policy::{Policy, Stealing};
-use crate::scheduler::{self, Choice, Scheduler};
+use crate::scheduler::{self, PolicyImpl, Scheduler};
 use crate::sync::Process;
 use crate::task::run::BATCH;
 use crate::tracer::{EventKind, Tracer};
@@ -58,7 +58,7 @@ pub struct Builder {
     blocking: BlockingLimits,
     grace: Duration,
     on_fault: Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
-    policy: Box<dyn Choice>,
+    policy: PolicyImpl,
     observer: Option<Arc<dyn Observer>>,
     tracer: Option<Arc<dyn Tracer>>,
     driver: Option<Arc<dyn Driver>>,
@@ -79,7 +79,7 @@ impl Builder {
             blocking: BlockingLimits::default(),
             grace: GRACE,
             on_fault: Arc::new(print_fault),
-            policy: Box::new(Stealing::default()),
+            policy: PolicyImpl::Stealing(Stealing::default()),
             observer: None,
             tracer: None,
             driver: None,

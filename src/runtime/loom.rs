@@ -33,10 +33,9 @@ use super::inner::Inner;
 use super::options::RuntimeOptions;
 use super::worker_thread::work;
 use crate::error::UnhandledFault;
-use crate::scheduler::policy::{Setup, Stealing};
 use crate::scheduler::queues::Queues;
 use crate::scheduler::sleep::WATCH;
-use crate::scheduler::{Choice, PolicyImpl, Scheduler};
+use crate::scheduler::{PolicyImpl, Scheduler};
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, Process, UnsafeCell};
 use crate::task::{Executor, Header, Label, Runnable, TaskHooks, TaskInfo, VTable};
@@ -46,29 +45,26 @@ use crate::tracer::Subject;
 /// counting would add to the executions of a model, and would bring fences that must not be relied
 /// on.
 pub(crate) fn runtime(workers: usize) -> Arc<Inner> {
-    runtime_with(workers, Box::new(Uncounted))
+    runtime_of(Scheduler::uncounted(workers), None)
 }
 
-struct Uncounted;
-
-impl Choice for Uncounted {
-    fn start(self: Box<Self>, mut setup: Setup) -> Result<PolicyImpl, String> {
-        setup.activity = None;
-        Box::new(Stealing::default()).start(setup)
-    }
-}
-
-fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
+fn runtime_with(workers: usize, policy: PolicyImpl) -> Arc<Inner> {
     runtime_driven(workers, policy, None)
 }
 
 fn runtime_driven(
     workers: usize,
-    policy: Box<dyn Choice>,
+    policy: PolicyImpl,
     driver: Option<Arc<dyn Driver>>,
 ) -> Arc<Inner> {
+    let scheduler = Scheduler::new(policy, workers, 0);
+    let scheduler = scheduler.expect("the policy goes with any runtime");
+    runtime_of(scheduler, driver)
+}
+
+fn runtime_of(scheduler: Scheduler, driver: Option<Arc<dyn Driver>>) -> Arc<Inner> {
     let options = RuntimeOptions {
-        workers,
+        workers: scheduler.counters.len(),
         batch: 1,
         is_batch_chosen: true,
         priorities: 0,
@@ -90,8 +86,6 @@ fn runtime_driven(
         long_turns: None,
         driver,
     };
-    let scheduler = Scheduler::new(policy, workers, 0);
-    let scheduler = scheduler.expect("the default policy goes with any runtime");
     Arc::new(Inner::new(options, scheduler, None))
 }
 

@@ -253,10 +253,10 @@ impl DrivenWorker<'_, '_, '_> {
         let is_over = self.until.is_some_and(|until| Instant::now() >= until);
         self.driven.begin_poll(waker, is_over);
         let _entered = self.context.enter();
-        let waited = self.driven.waits().is_some() && !is_over;
+        let waited = self.driven.is_sleeping() && !is_over;
         self.end = self.worker.poll(self.driven);
-        let wait = self.driven.waits().flatten();
-        let until = wait.and_then(|wait| Instant::now().checked_add(wait));
+        let until = self.driven.wait();
+        let until = until.and_then(|wait| Instant::now().checked_add(wait));
         // A driver may poll at any time: what is left of the first wait counts.
         self.until = match (self.until.filter(|_| waited), until) {
             (Some(before), Some(until)) => Some(before.min(until)),
@@ -311,10 +311,10 @@ impl Future for DrivenWorker<'_, '_, '_> {
         if this.end.is_some() {
             return Poll::Ready(());
         }
-        match this.driven.waits() {
-            Some(_) => this.set_alarm(cx),
+        match this.driven.is_sleeping() {
+            true => this.set_alarm(cx),
             // The reactor gets a turn.
-            None => cx.waker().wake_by_ref(),
+            false => cx.waker().wake_by_ref(),
         }
         Poll::Pending
     }

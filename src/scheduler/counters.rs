@@ -41,16 +41,6 @@ pub(crate) struct Counters {
     injected: AtomicU64,
 }
 
-/// An event that a worker counts, besides its turns.
-#[derive(Clone, Copy)]
-pub(crate) enum Counted {
-    /// It took entries from another worker.
-    Steal,
-    Park,
-    /// It took entries from the injector.
-    Injected,
-}
-
 impl Counters {
     pub(crate) fn begin_run(&self) {
         add_one(&self.runs);
@@ -60,16 +50,20 @@ impl Counters {
         read(&self.runs)
     }
 
-    pub(crate) fn count(&self, event: Counted) {
-        add_one(match event {
-            Counted::Steal => &self.steals,
-            Counted::Park => {
-                // A worker that parks again was awake.
-                self.wake_up();
-                &self.parks
-            }
-            Counted::Injected => &self.injected,
-        });
+    /// Counts that the worker took entries from another worker.
+    pub(crate) fn count_steal(&self) {
+        add_one(&self.steals);
+    }
+
+    /// Counts that the worker took entries from the injector.
+    pub(crate) fn count_injected(&self) {
+        add_one(&self.injected);
+    }
+
+    pub(crate) fn count_park(&self) {
+        // A worker that parks again was awake.
+        self.wake_up();
+        add_one(&self.parks);
     }
 
     /// Notes that the worker is awake: all its parks have ended.

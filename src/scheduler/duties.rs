@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::counters::{Counted, Counters};
+use super::counters::Counters;
 use crate::instant::Instant;
 use crate::task::Runnable;
 use crate::waker::KeptWaker;
@@ -130,7 +130,7 @@ impl<'a> Duties<'a> {
 
     /// Returns whether the worker has gone to sleep and waits in its driver.
     pub(super) fn is_waiting(&self) -> bool {
-        self.driven.is_some_and(|driven| driven.waits().is_some())
+        self.driven.is_some_and(DriverWait::is_sleeping)
     }
 
     /// Returns whether the worker has something to do besides running tasks.
@@ -155,16 +155,17 @@ impl<'a> Duties<'a> {
     ///
     /// The wake-up is counted when `dequeue` returns, or at the next call.
     pub fn parks(&self) {
-        self.count(Counted::Park);
+        self.own_counters().count_park();
     }
 
     /// Counts that this worker is awake again, if it had parked.
     pub(super) fn wakes_up(&self) {
-        self.counters[self.worker].wake_up();
+        self.own_counters().wake_up();
     }
 
-    pub(super) fn count(&self, counted: Counted) {
-        self.counters[self.worker].count(counted);
+    /// Returns the counters of this worker.
+    pub(super) fn own_counters(&self) -> &'a Counters {
+        &self.counters[self.worker]
     }
 
     /// Returns how many turns a worker has begun.
@@ -205,8 +206,7 @@ pub(crate) trait SchedulerOwner: Send + Sync {
     /// Returns whether the shutdown has begun.
     fn is_closing(&self) -> bool;
 
-    /// Returns whether the current turn on this thread has given the worker's place to another
-    /// thread.
+    /// Returns whether the current turn on this thread has given the worker to another thread.
     fn is_displaced(&self) -> bool;
 
     /// Notes that a worker sleeps, which may complete quiescence.
@@ -221,19 +221,19 @@ pub(crate) struct DriverWait {
     waker: Cell<KeptWaker>,
     /// The time that the worker was to wait has passed.
     is_over: Cell<bool>,
-    /// How long the worker may wait, if it sleeps.
-    waits: Cell<Option<Wait>>,
+    /// The worker sleeps.
+    is_sleeping: Cell<bool>,
+    /// How long it may sleep at most. `None` means until it is woken.
+    wait: Cell<Option<Duration>>,
 }
-
-/// How long a worker may wait at most. `None` means until it is woken.
-type Wait = Option<Duration>;
 
 impl DriverWait {
     pub(crate) fn new() -> Self {
         DriverWait {
             waker: Cell::new(KeptWaker::noop()),
             is_over: Cell::new(false),
-            waits: Cell::new(None),
+            is_sleeping: Cell::new(false),
+            wait: Cell::new(None),
         }
     }
 
@@ -246,13 +246,26 @@ impl DriverWait {
         self.is_over.set(is_over);
     }
 
-    /// Returns how long the worker may wait, if it sleeps.
-    pub(crate) fn waits(&self) -> Option<Wait> {
-        self.waits.get()
+    /// Returns whether the worker sleeps, and so waits in its driver.
+    pub(crate) fn is_sleeping(&self) -> bool {
+        self.is_sleeping.get()
     }
 
-    pub(super) fn set_waits(&self, waits: Option<Wait>) {
-        self.waits.set(waits);
+    /// Returns how long the worker may sleep at most; `None` if it is awake, or without a limit.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        self.wait.get()
+    }
+
+    /// Notes that the worker sleeps, for this long at most.
+    pub(super) fn sleep(&self, wait: Option<Duration>) {
+        self.is_sleeping.set(true);
+        self.wait.set(wait);
+    }
+
+    /// Notes that the worker is awake.
+    pub(super) fn wake(&self) {
+        self.is_sleeping.set(false);
+        self.wait.set(None);
     }
 
     /// Returns a waker of this poll.

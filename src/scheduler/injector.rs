@@ -19,17 +19,14 @@ pub(crate) struct Injector {
 }
 
 struct InjectorQueue {
-    entries: VecDeque<Raw>,
+    entries: VecDeque<QueueEntry>,
     /// The number of entries at the front that were queued when the shutdown began.
     before: usize,
 }
 
-/// A wrapper that makes the pointer `Send`: an entry is a runnable, which is `Send`.
-struct Raw(QueueEntry);
-
 #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
-// SAFETY: a `Runnable` is `Send`.
-unsafe impl Send for Raw {}
+// SAFETY: an entry is a pointer to a `Runnable`, which is `Send`.
+unsafe impl Send for InjectorQueue {}
 
 impl Injector {
     /// The largest capacity that an empty queue retains.
@@ -47,7 +44,7 @@ impl Injector {
 
     pub(crate) fn push(&self, entries: impl IntoIterator<Item = QueueEntry>) {
         let mut queue = self.queue.lock();
-        queue.entries.extend(entries.into_iter().map(Raw));
+        queue.entries.extend(entries);
         // Release pairs with the Acquire in `len`.
         self.len.store(queue.entries.len(), Ordering::Release);
     }
@@ -57,7 +54,7 @@ impl Injector {
             return None;
         }
         let mut queue = self.queue.lock();
-        let Raw(entry) = queue.entries.pop_front()?;
+        let entry = queue.entries.pop_front()?;
         queue.before = queue.before.saturating_sub(1);
         self.taken(&mut queue);
         Some(entry)
@@ -69,9 +66,9 @@ impl Injector {
             return None;
         }
         let mut queue = self.queue.lock();
-        let Raw(first) = queue.entries.pop_front()?;
+        let first = queue.entries.pop_front()?;
         let more = more.min(queue.entries.len());
-        queue.entries.drain(..more).map(|raw| raw.0).for_each(keep);
+        queue.entries.drain(..more).for_each(keep);
         self.taken(&mut queue);
         Some(first)
     }
@@ -88,7 +85,7 @@ impl Injector {
     /// Adds `queued`, and counts all entries as queued before the shutdown.
     pub(crate) fn mark_before(&self, queued: impl IntoIterator<Item = QueueEntry>) {
         let mut queue = self.queue.lock();
-        queue.entries.extend(queued.into_iter().map(Raw));
+        queue.entries.extend(queued);
         queue.before = queue.entries.len();
         // Release pairs with the Acquire in `len`.
         self.len.store(queue.entries.len(), Ordering::Release);

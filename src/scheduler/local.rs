@@ -163,7 +163,7 @@ impl<'a> WorkerLocal<'a> {
             Side::Erased(None) => {}
         }
         if let Some(driven) = &self.driven {
-            driven.set_waits(None);
+            driven.wake();
         }
         self.duties().wakes_up();
     }

@@ -121,12 +121,12 @@ impl Parking {
                 parker.park(wait);
                 continue;
             };
-            if driven.waits().is_none() {
+            if !driven.is_sleeping() {
                 duties.parks();
                 self.resting.lock().waits_here(me);
             }
             // Before the poll, after which the waker may have been called.
-            driven.set_waits(Some(wait));
+            driven.sleep(wait);
             if driven.take_over() {
                 break;
             }
@@ -135,7 +135,7 @@ impl Parking {
             }
         }
         if let Some(driven) = duties.driver() {
-            driven.set_waits(None);
+            driven.wake();
             self.resting.lock().woken(me);
             parker.stop_waiting();
         }

@@ -4,7 +4,7 @@
 //! - POLICY-1: each runnable of an erased policy is counted as activity from before it is enqueued
 //!   until its turn has ended or it is dropped (ACTIVITY-1).
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 
 use super::activity::ActivityCount;
 use super::duties::Duties;
@@ -110,50 +110,47 @@ impl OtherPolicy {
     }
 }
 
-/// A policy that a builder was given, before the runtime exists.
-pub(crate) trait Choice: Send + Sync {
-    /// Prepares the policy for a runtime; returns why it cannot be used.
-    fn start(self: Box<Self>, setup: Setup) -> Result<PolicyImpl, String>;
-}
-
-/// A policy other than the default.
-struct Custom<P>(P);
-
-/// Wraps a policy for a builder. The default is recognised by its type, so that it is called
-/// directly.
-pub(crate) fn choose<P: Policy>(policy: P) -> Box<dyn Choice> {
+/// Returns the policy that a builder was given, before the runtime exists. The default is recognised
+/// by its type, so that it is called directly.
+pub(crate) fn choose<P: Policy>(policy: P) -> PolicyImpl {
     let policy: Box<dyn Any> = Box::new(policy);
     match policy.downcast::<Stealing>() {
-        Ok(stealing) => stealing,
-        Err(other) => Box::new(Custom(*other.downcast::<P>().expect("it is a `P`"))),
+        Ok(stealing) => PolicyImpl::Stealing(*stealing),
+        Err(other) => {
+            let other = other.downcast::<P>().expect("it is a `P`");
+            PolicyImpl::Other(OtherPolicy::new(other, 0))
+        }
     }
 }
 
-impl Choice for Stealing {
-    fn start(mut self: Box<Self>, setup: Setup) -> Result<PolicyImpl, String> {
-        Policy::start(&mut *self, &setup)?;
-        Ok(PolicyImpl::Stealing(*self))
-    }
-}
-
-impl<P: Policy> Choice for Custom<P> {
-    fn start(mut self: Box<Self>, mut setup: Setup) -> Result<PolicyImpl, String> {
+impl PolicyImpl {
+    /// Prepares the policy for a runtime; returns why it cannot be used.
+    pub(super) fn start(self, mut setup: Setup) -> Result<PolicyImpl, String> {
+        let mut policy = match self {
+            PolicyImpl::Stealing(mut stealing) => {
+                Policy::start(&mut stealing, &setup)?;
+                return Ok(PolicyImpl::Stealing(stealing));
+            }
+            PolicyImpl::Other(other) => other.policy,
+            PolicyImpl::Elsewhere(_) => unreachable!("no policy was chosen"),
+        };
         setup.activity = None;
-        let started = attempt(|| self.0.start(&setup));
+        let started = attempt(|| policy.start(&setup));
         started.unwrap_or_else(|panic| Err(format!("panicked: {panic}")))?;
         // A policy that delegates to a simulation has workers.
-        if let Some((policy, engine)) = setup.engine.take()
-            && policy == TypeId::of::<P>()
+        if let Some((owner, engine)) = setup.engine.take()
+            && owner == (&*policy as &dyn Any).type_id()
         {
             return Ok(PolicyImpl::Elsewhere(Some(engine)));
         }
-        let other = OtherPolicy::new(self, setup.workers);
+        let other = OtherPolicy::new(policy, setup.workers);
         Ok(PolicyImpl::Other(other))
     }
 }
 
 /// [`Policy`] as an object-safe trait.
-pub(super) trait ErasedPolicy: Send + Sync {
+pub(super) trait ErasedPolicy: Any + Send + Sync {
+    fn start(&mut self, setup: &Setup) -> Result<(), String>;
     fn central_enqueue(&self, runnable: Runnable);
     fn worker(&self, index: usize) -> Box<dyn ErasedWorker + '_>;
     fn interrupt(&self);
@@ -169,17 +166,21 @@ pub(crate) trait ErasedWorker {
     fn after_completion(&self, task: &TaskInfo);
 }
 
-impl<P: Policy> ErasedPolicy for Custom<P> {
+impl<P: Policy> ErasedPolicy for P {
+    fn start(&mut self, setup: &Setup) -> Result<(), String> {
+        Policy::start(self, setup)
+    }
+
     fn central_enqueue(&self, runnable: Runnable) {
-        self.0.central_enqueue(runnable);
+        Policy::central_enqueue(self, runnable);
     }
 
     fn worker(&self, index: usize) -> Box<dyn ErasedWorker + '_> {
-        Box::new((&self.0, self.0.worker(index)))
+        Box::new((self, Policy::worker(self, index)))
     }
 
     fn interrupt(&self) {
-        self.0.interrupt();
+        Policy::interrupt(self);
     }
 }
 

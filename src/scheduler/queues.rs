@@ -17,7 +17,6 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::counters::Counted;
 use super::duties::Duties;
 use super::injector::Injector;
 use super::ring::{CAPACITY, QueueEntry, Ring};
@@ -315,7 +314,7 @@ impl LocalQueue {
                 && let Some(entry) = self.queues.injector.pop()
             {
                 self.is_fed.set(true);
-                duties.count(Counted::Injected);
+                duties.own_counters().count_injected();
                 return Some(entry);
             }
         }
@@ -378,7 +377,7 @@ impl LocalQueue {
             let first = injector.pop_some(share, |more| self.push_back(more));
             first.inspect(|_| {
                 self.is_fed.set(true);
-                duties.count(Counted::Injected);
+                duties.own_counters().count_injected();
             })
         })
     }
@@ -419,7 +418,7 @@ impl LocalQueue {
         {
             self.rebalance_at.set(now + every);
             if self.rebalance() > 0 {
-                duties.count(Counted::Steal);
+                duties.own_counters().count_steal();
             }
         }
     }

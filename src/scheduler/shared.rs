@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::activity::ActivityCount;
 use super::counters::Counters;
-use super::duties::Duties;
-use super::duties::SchedulerOwner;
+use super::duties::{Duties, SchedulerOwner};
 use super::injector::Injector;
 use super::policy::{Policy, Setup};
-use super::policy_impl::{Choice, PolicyImpl};
+use super::policy_impl::PolicyImpl;
 use super::queues::runnable;
 use super::ring::QueueEntry;
+#[cfg(all(test, greenroom_loom))]
+use super::{choose, policy::Stealing};
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::task::Runnable;
@@ -30,23 +31,34 @@ impl Scheduler {
     /// Creates a scheduler for workers that are started later; returns why the policy cannot be
     /// used.
     pub(crate) fn new(
-        policy: Box<dyn Choice>,
+        policy: PolicyImpl,
         workers: usize,
         highest_priority: u8,
     ) -> Result<Self, String> {
         let activity = Arc::new(ActivityCount::new());
         let setup = Setup::new(workers, highest_priority, Some(activity.clone()));
-        let policy = policy.start(setup)?;
+        Ok(Scheduler::with(policy.start(setup)?, workers, activity))
+    }
+
+    /// Creates a scheduler with the default policy, whose workers are not counted as activity.
+    #[cfg(all(test, greenroom_loom))]
+    pub(crate) fn uncounted(workers: usize) -> Self {
+        let policy = choose(Stealing::default()).start(Setup::new(workers, 0, None));
+        let policy = policy.expect("the default policy goes with any runtime");
+        Scheduler::with(policy, workers, Arc::new(ActivityCount::new()))
+    }
+
+    fn with(policy: PolicyImpl, workers: usize, activity: Arc<ActivityCount>) -> Self {
         let workers = match &policy {
             PolicyImpl::Elsewhere(_) => 1,
             _ => workers,
         };
-        Ok(Scheduler {
+        Scheduler {
             policy,
             counters: (0..workers).map(|_| Counters::default()).collect(),
             shutdown_queue: Injector::new(),
             activity,
-        })
+        }
     }
 
     /// Takes the engine that the policy has brought to run all tasks instead of workers.

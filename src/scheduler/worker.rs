@@ -116,9 +116,9 @@ impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
     /// The worker sleeps if its [`DriverWait`] says how long it may wait.
     pub(crate) fn poll(&mut self, driven: &DriverWait) -> Option<WorkerEnd> {
         let duties = self.local.duties();
-        if driven.waits().is_some() {
+        if driven.is_sleeping() {
             let found = self.local.resume(&duties);
-            if driven.waits().is_some() {
+            if driven.is_sleeping() {
                 return None;
             }
             match found {

@@ -10,11 +10,11 @@ use ::loom::thread::spawn;
 
 use super::super::driver::Driver;
 use super::super::inner::Inner;
-use super::{Uncounted, end, join, push, queues, runtime_driven, start};
+use super::{end, join, push, queues, runtime_driven, runtime_of, start};
 use crate::instant::{Instant, SystemInstant};
-use crate::scheduler::choose;
 use crate::scheduler::policy::Sharing;
 use crate::scheduler::sleep::{View, Woken, WorkerSleep};
+use crate::scheduler::{Scheduler, choose};
 
 /// A driver that leaves the worker to the loop without a driver, which waits only for its waker.
 struct Absent;
@@ -45,7 +45,7 @@ fn is_run_by_a_worker_that_lies_down(inner: Arc<Inner>) {
 #[test]
 fn model_53_a_push_is_not_missed_by_a_driven_worker_that_parks() {
     ::loom::model(|| {
-        let inner = runtime_driven(1, Box::new(Uncounted), Some(Arc::new(Absent)));
+        let inner = runtime_of(Scheduler::uncounted(1), Some(Arc::new(Absent)));
         is_run_by_a_worker_that_lies_down(inner.clone());
         queues(&inner).sleep.audit();
     });

@@ -13,13 +13,14 @@ use super::super::inner::Inner;
 use super::super::quiescence::{KeepAlive, Quiescent};
 use super::{Gate, end, join, lain_down, model_from_explore, push, queues, runtime_with};
 use crate::instant::{Instant, clock};
+use crate::scheduler::choose;
 use crate::scheduler::policy::Stealing;
 use crate::task::TaskInfo;
 use crate::timers::{Armed, DeadlineKind, TimerClock};
 
 /// Returns a runtime whose only worker is counted, and sleeps.
 fn asleep() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
-    lain_down(runtime_with(1, Box::new(Stealing::default())))
+    lain_down(runtime_with(1, choose(Stealing::default())))
 }
 
 struct Opens(Arc<Gate>);

@@ -10,48 +10,53 @@ use std::num::NonZeroU32;
 use super::{Duties, Policy, Runnable, Setup};
 use crate::sync::{Condvar, Mutex};
 
-/// A queue that decides the order in which runnables are taken.
-pub(super) trait QueueOrder: Send {
-    fn push(&mut self, runnable: Runnable);
-    fn pop(&mut self) -> Option<Runnable>;
-}
-
-pub(super) struct Central<Q> {
-    state: Mutex<CentralState<Q>>,
+/// The queues of all workers: one for each level of priority.
+struct Central {
+    queues: Mutex<CentralQueues>,
     changed: Condvar,
 }
 
-struct CentralState<Q> {
-    queue: Q,
+struct CentralQueues {
+    levels: Box<[VecDeque<Runnable>]>,
+    /// Every so many turns the lowest level goes first.
+    aging: Option<NonZeroU32>,
+    turns: u32,
     /// The number of workers that wait.
     waiting: usize,
 }
 
-impl<Q: QueueOrder> Central<Q> {
-    pub(super) fn new(queue: Q) -> Self {
+impl Central {
+    /// Creates queues for the levels up to `highest`. Of `aging` turns one serves the lowest level;
+    /// 0 means none.
+    fn new(highest: u8, aging: u32) -> Self {
         Central {
-            state: Mutex::new(CentralState { queue, waiting: 0 }),
+            queues: Mutex::new(CentralQueues {
+                levels: (0..=highest).map(|_| VecDeque::new()).collect(),
+                aging: NonZeroU32::new(aging),
+                turns: 0,
+                waiting: 0,
+            }),
             changed: Condvar::new(),
         }
     }
 
     /// Adds a runnable, and wakes a worker if one waits.
-    pub(super) fn push(&self, runnable: Runnable) {
-        let mut state = self.state.lock();
-        state.queue.push(runnable);
-        let wanted = state.waiting > 0;
-        drop(state);
+    fn push(&self, runnable: Runnable) {
+        let mut queues = self.queues.lock();
+        queues.push(runnable);
+        let wanted = queues.waiting > 0;
+        drop(queues);
         if wanted {
             self.changed.notify_one();
         }
     }
 
     /// Takes the next runnable, or waits for one as long as the duties allow.
-    pub(super) fn pop(&self, duties: &Duties<'_>) -> Option<Runnable> {
-        let mut state = self.state.lock();
+    fn pop(&self, duties: &Duties<'_>) -> Option<Runnable> {
+        let mut queues = self.queues.lock();
         let mut over = false;
         loop {
-            if let Some(runnable) = state.queue.pop() {
+            if let Some(runnable) = queues.pop() {
                 return Some(runnable);
             }
             let wait = duties.until_next();
@@ -59,19 +64,46 @@ impl<Q: QueueOrder> Central<Q> {
                 return None;
             }
             duties.parks();
-            state.waiting += 1;
-            state = self.changed.wait(state, wait);
-            state.waiting -= 1;
+            queues.waiting += 1;
+            queues = self.changed.wait(queues, wait);
+            queues.waiting -= 1;
             // After a timed wait, check the queue once more, and then return to fire the deadline.
             over = wait.is_some();
         }
     }
 
     /// Wakes all workers that wait, so that they check their duties.
-    pub(super) fn interrupt(&self) {
+    fn interrupt(&self) {
         // A worker that read its duties before they changed waits once the lock is free.
-        drop(self.state.lock());
+        drop(self.queues.lock());
         self.changed.notify_all();
+    }
+}
+
+impl CentralQueues {
+    fn push(&mut self, runnable: Runnable) {
+        let highest = self.levels.len() - 1;
+        let level = usize::from(runnable.priority()).min(highest);
+        self.levels[level].push_back(runnable);
+    }
+
+    /// Takes the oldest runnable of the highest level or, at every `aging`-th turn, of the lowest.
+    fn pop(&mut self) -> Option<Runnable> {
+        let turn = self.turns.wrapping_add(1);
+        let lowest_first = self
+            .aging
+            .is_some_and(|aging| turn.is_multiple_of(aging.get()));
+        let mut levels = self.levels.iter_mut();
+        let popped = if lowest_first {
+            levels.find_map(VecDeque::pop_front)
+        } else {
+            levels.rev().find_map(VecDeque::pop_front)
+        };
+        // An empty queue is no turn.
+        if popped.is_some() {
+            self.turns = turn;
+        }
+        popped
     }
 }
 
@@ -91,27 +123,18 @@ impl<Q: QueueOrder> Central<Q> {
 /// assert_eq!(runtime.block_on(async { greenroom::spawn(async { 40 + 2 }).await }), 42);
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
-pub struct Sharing(Central<VecDeque<Runnable>>);
+pub struct Sharing(Central);
 
 impl Default for Sharing {
     fn default() -> Self {
-        Sharing(Central::new(VecDeque::new()))
+        // One level, which all priorities have.
+        Sharing(Central::new(0, 0))
     }
 }
 
 impl fmt::Debug for Sharing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sharing").finish_non_exhaustive()
-    }
-}
-
-impl QueueOrder for VecDeque<Runnable> {
-    fn push(&mut self, runnable: Runnable) {
-        self.push_back(runnable);
-    }
-
-    fn pop(&mut self) -> Option<Runnable> {
-        self.pop_front()
     }
 }
 
@@ -164,7 +187,7 @@ impl Policy for Sharing {
 /// });
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
-pub struct Prioritized(Central<Levels>, u32);
+pub struct Prioritized(Central, u32);
 
 impl Prioritized {
     /// Lets every `turns`-th turn serve the lowest level that has a ready task, so that no level
@@ -178,7 +201,7 @@ impl Prioritized {
 
 impl Default for Prioritized {
     fn default() -> Self {
-        Prioritized(Central::new(Levels::new(0, 0)), 0)
+        Prioritized(Central::new(0, 0), 0)
     }
 }
 
@@ -194,7 +217,7 @@ impl Policy for Prioritized {
     type Worker = ();
 
     fn start(&mut self, setup: &Setup) -> Result<(), String> {
-        self.0 = Central::new(Levels::new(setup.highest_priority, self.1));
+        self.0 = Central::new(setup.highest_priority, self.1);
         Ok(())
     }
 
@@ -210,47 +233,5 @@ impl Policy for Prioritized {
 
     fn interrupt(&self) {
         self.0.interrupt();
-    }
-}
-
-struct Levels {
-    levels: Box<[VecDeque<Runnable>]>,
-    aging: Option<NonZeroU32>,
-    turns: u32,
-}
-
-impl Levels {
-    fn new(highest: u8, aging: u32) -> Self {
-        Levels {
-            levels: (0..=highest).map(|_| VecDeque::new()).collect(),
-            aging: NonZeroU32::new(aging),
-            turns: 0,
-        }
-    }
-}
-
-impl QueueOrder for Levels {
-    fn push(&mut self, runnable: Runnable) {
-        let highest = self.levels.len() - 1;
-        let level = usize::from(runnable.priority()).min(highest);
-        self.levels[level].push_back(runnable);
-    }
-
-    fn pop(&mut self) -> Option<Runnable> {
-        let turn = self.turns.wrapping_add(1);
-        let lowest_first = self
-            .aging
-            .is_some_and(|aging| turn.is_multiple_of(aging.get()));
-        let mut levels = self.levels.iter_mut();
-        let popped = if lowest_first {
-            levels.find_map(VecDeque::pop_front)
-        } else {
-            levels.rev().find_map(VecDeque::pop_front)
-        };
-        // An empty queue is no turn.
-        if popped.is_some() {
-            self.turns = turn;
-        }
-        popped
     }
 }

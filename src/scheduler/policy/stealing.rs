@@ -13,7 +13,6 @@ use std::time::Duration;
 use super::polling::{Polling, PollingPhase};
 use super::{Duties, Policy, Runnable, Setup};
 use crate::instant::Instant;
-use crate::scheduler::counters::Counted;
 use crate::scheduler::queues::{LocalQueue, Queues, runnable};
 use crate::scheduler::ring::QueueEntry;
 use crate::scheduler::sleep::{View, Woken, WorkerSleep};
@@ -104,7 +103,7 @@ impl Stealing {
                 local.steal().inspect(|_| {
                     local.is_fed.set(false);
                     worker.loot.take(local.len(), duties.turns(local.index()));
-                    duties.count(Counted::Steal);
+                    duties.own_counters().count_steal();
                 })
             })
         })
@@ -168,7 +167,7 @@ impl Stealing {
         }
         let searching = worker.searching.take();
         let moved = worker.moved.take();
-        duties.count(Counted::Park);
+        duties.own_counters().count_park();
         worker.is_asleep.set(true);
         sleep.lie_down(me, (searching, moved), &view);
         self.wait(worker, duties, &view)
@@ -187,10 +186,17 @@ impl Stealing {
             None => sleep.park(me, view),
             Some(driven) => {
                 // Before the poll, after which the waker may have been called.
-                driven.set_waits(Some(Some(Duration::ZERO)));
-                let woken = sleep.poll(me, view, driven.waker().as_waker(), driven.take_over());
-                driven.set_waits(woken.err());
-                woken.ok()?
+                driven.sleep(Some(Duration::ZERO));
+                match sleep.poll(me, view, driven.waker().as_waker(), driven.take_over()) {
+                    Ok(woken) => {
+                        driven.wake();
+                        woken
+                    }
+                    Err(wait) => {
+                        driven.sleep(wait);
+                        return None;
+                    }
+                }
             }
         };
         worker.is_asleep.set(false);
@@ -213,7 +219,7 @@ impl Stealing {
             Woken::ByItself { watching: true } => {
                 let (stuck, moved) = worker.local.watch(|worker| duties.turns(worker));
                 if stuck.is_some() {
-                    duties.count(Counted::Steal);
+                    duties.own_counters().count_steal();
                     sleep.watch_no_more();
                     return stuck;
                 }
@@ -289,7 +295,7 @@ fn steal_slot(
     steals: bool,
 ) -> Result<bool, QueueEntry> {
     if steals && let (Some(entry), _) = worker.local.watch(|worker| duties.turns(worker)) {
-        duties.count(Counted::Steal);
+        duties.own_counters().count_steal();
         return Err(entry);
     }
     Ok(steals)

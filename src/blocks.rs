@@ -27,6 +27,7 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
+use crate::contain::OnDrop;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::memory::{alloc, dealloc};
 use crate::sync::{MODEL, Mutex, MutexGuard, Process, mutant};
@@ -117,18 +118,13 @@ pub(crate) fn room<T>() -> NonNull<T> {
 /// # Safety
 /// The memory comes from [`room`], and the caller owns it and the value.
 pub(crate) unsafe fn discard<T>(value: NonNull<T>) {
-    /// Frees the memory, also if the drop of the value panics.
-    struct Memory<T>(NonNull<T>);
-    impl<T> Drop for Memory<T> {
-        fn drop(&mut self) {
-            // SAFETY: (MEMORY-1) `room` allocated the memory with this layout; its value was
-            // dropped.
-            unsafe { free(self.0.cast(), Layout::new::<T>()) };
-        }
-    }
-    let memory = Memory(value);
+    // Also if the drop of the value panics.
+    let _free = OnDrop(|| {
+        // SAFETY: (MEMORY-1) `room` allocated the memory with this layout; its value was dropped.
+        unsafe { free(value.cast(), Layout::new::<T>()) };
+    });
     // SAFETY: the caller owns the value, which is dropped once.
-    unsafe { memory.0.drop_in_place() };
+    unsafe { value.drop_in_place() };
 }
 
 /// Returns the layout that is requested from the allocator for a value of this layout.
@@ -218,7 +214,7 @@ impl Magazine {
 // SAFETY: (MEMORY-1) the owner of the magazine owns its blocks, which no thread reads or writes.
 unsafe impl Send for Magazine {}
 
-/// A place for a magazine of one thread.
+/// The slot of a magazine of one thread.
 struct MagazineCell(Cell<Option<NonNull<Magazine>>>);
 
 impl MagazineCell {

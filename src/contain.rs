@@ -102,6 +102,16 @@ impl<F: FnMut(Step)> Drop for Clears<'_, F> {
     }
 }
 
+/// Calls a function when it is dropped, also while a panic unwinds.
+#[must_use = "the function is called at once"]
+pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// The maximum depth of refused values in each other's drops: far more than a program intends, and
 /// far less than a stack has room for.
 const REFUSED_DEPTH_MAX: u32 = 100;

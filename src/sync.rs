@@ -162,7 +162,9 @@ mod body {
     }
 
     #[cfg(greenroom_tsan)]
-    pub(crate) use super::tsan::{Condvar, Mutex, MutexGuard, wait_until};
+    pub(crate) use super::tsan::{MutexGuard, OrderedMutex as Mutex, wait_until};
+    #[cfg(greenroom_tsan)]
+    pub(super) use std::sync::Condvar;
     #[cfg(not(greenroom_tsan))]
     pub(crate) use std::sync::MutexGuard;
     #[cfg(not(greenroom_tsan))]

@@ -19,59 +19,57 @@ use crate::sync::{Mutex, look, mutant};
 use crate::waker::KeptWaker;
 
 /// A list of wakers.
-pub(crate) struct Waiters(Mutex<List>);
+pub(crate) struct Waiters(Mutex<WaiterList>);
 
 #[derive(Default)]
-struct List {
-    /// The number of calls of `wake_all`. The places of an earlier round are invalid.
+struct WaiterList {
+    /// The number of calls of `wake_all`. The tickets of an earlier round are invalid.
     round: u32,
     /// The first waker; most lists never have a second one.
     first: Option<KeptWaker>,
     others: Slab<KeptWaker>,
 }
 
-/// A place in a list, given up with [`Waiters::leave`].
+/// An entry in a list, given up with [`Waiters::leave`].
 #[derive(Default)]
-pub(crate) struct Ticket(Option<Place>);
-
-#[derive(Clone, Copy)]
-struct Place {
+pub(crate) struct Ticket {
     round: u32,
-    /// 1 for the first place, otherwise the slab key plus 2. Small, since many futures have a
-    /// ticket.
-    number: NonZeroU32,
+    /// `None` without an entry, 1 for the first waker, otherwise the slab key plus 2. Small, since
+    /// many futures have a ticket.
+    number: Option<NonZeroU32>,
 }
 
 impl Ticket {
-    /// Returns whether there may be a place to leave.
-    pub(crate) fn is_used(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
-impl Place {
     fn new(round: u32, key: Option<usize>) -> Self {
         let number = key.map_or(Some(1), |key| u32::try_from(key).ok()?.checked_add(2));
         let number = number.and_then(NonZeroU32::new);
-        Place {
-            round,
-            number: number.expect("fewer than 2^32 futures fit into memory"),
-        }
+        assert!(number.is_some(), "fewer than 2^32 futures fit into memory");
+        Ticket { round, number }
     }
 
-    /// Returns the slab key, or `None` for the first place.
-    fn key(self) -> Option<usize> {
-        (self.number.get() as usize).checked_sub(2)
+    /// Returns whether there may be an entry to leave.
+    pub(crate) fn is_used(&self) -> bool {
+        self.number.is_some()
+    }
+
+    /// Returns the number of its entry, if that is of this round.
+    fn number_in(&self, round: u32) -> Option<NonZeroU32> {
+        self.number.filter(|_| self.round == round)
     }
 }
 
-impl List {
-    /// Stores the waker in the ticket's place, or in a new place that the ticket then has. Returns
+/// Returns the slab key of an entry, or `None` for the first waker.
+fn key_of(number: NonZeroU32) -> Option<usize> {
+    (number.get() as usize).checked_sub(2)
+}
+
+impl WaiterList {
+    /// Stores the waker in the ticket's entry, or in a new entry that the ticket then has. Returns
     /// the waker that was there.
     fn put(&mut self, ticket: &mut Ticket, waker: KeptWaker) -> Option<KeptWaker> {
         look();
-        let place = ticket.0.filter(|place| place.round == self.round);
-        let before = place.and_then(|place| match place.key() {
+        let number = ticket.number_in(self.round);
+        let before = number.and_then(|number| match key_of(number) {
             None => self.first.as_mut(),
             Some(key) => self.others.get_mut(key),
         });
@@ -85,14 +83,13 @@ impl List {
             }
             Some(_) => Some(self.others.insert(waker)),
         };
-        ticket.0 = Some(Place::new(self.round, key));
+        *ticket = Ticket::new(self.round, key);
         None
     }
 
-    fn remove(&mut self, place: Place) -> Option<KeptWaker> {
+    fn remove(&mut self, ticket: &Ticket) -> Option<KeptWaker> {
         look();
-        match place.key() {
-            _ if place.round != self.round => None,
+        match key_of(ticket.number_in(self.round)?) {
             None => self.first.take(),
             Some(key) => self.others.try_remove(key),
         }
@@ -101,7 +98,7 @@ impl List {
 
 impl Waiters {
     pub(crate) fn new() -> Self {
-        Waiters(Mutex::new(List::default()))
+        Waiters(Mutex::new(WaiterList::default()))
     }
 
     /// Returns `Ready` if `happened` returns true. Otherwise the next `wake_all` wakes the task.
@@ -136,11 +133,14 @@ impl Waiters {
         }
     }
 
-    /// Gives up the ticket's place.
+    /// Gives up the ticket's entry.
     pub(crate) fn leave(&self, ticket: &mut Ticket) {
-        let Some(place) = ticket.0.take() else { return };
+        let ticket = std::mem::take(ticket);
+        if !ticket.is_used() {
+            return;
+        }
         let mut list = self.0.lock();
-        let left = list.remove(place);
+        let left = list.remove(&ticket);
         drop(list);
         drop(left);
     }

@@ -309,14 +309,12 @@ impl Drop for ThreadKeep {
     }
 }
 
-type Function = Arc<dyn Fn() + Send + Sync>;
-
 /// A function that is called at most once until the call is taken back.
 pub(super) struct Call(Mutex<CallState>);
 
 struct CallState {
     is_called: bool,
-    function: Option<Function>,
+    function: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl Call {
@@ -328,7 +326,7 @@ impl Call {
     }
 
     /// Sets the function and marks it as not called; `None` removes it.
-    pub(super) fn set(&self, function: Option<Function>) {
+    pub(super) fn set(&self, function: Option<Arc<dyn Fn() + Send + Sync>>) {
         let mut state = self.0.lock();
         state.is_called = false;
         let before = std::mem::replace(&mut state.function, function);

@@ -14,11 +14,12 @@ use crate::sync::{Mutex, OnceLock};
 const CTRL_C_EVENT: u32 = 0;
 const CTRL_BREAK_EVENT: u32 = 1;
 
-type Handler = unsafe extern "system" fn(event: u32) -> i32;
-
 #[link(name = "kernel32")]
 unsafe extern "system" {
-    fn SetConsoleCtrlHandler(handler: Option<Handler>, add: i32) -> i32;
+    fn SetConsoleCtrlHandler(
+        handler: Option<unsafe extern "system" fn(event: u32) -> i32>,
+        add: i32,
+    ) -> i32;
 }
 
 static INTERRUPTS: OnceLock<Arc<Arrivals>> = OnceLock::new();

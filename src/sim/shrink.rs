@@ -13,6 +13,7 @@ use std::sync::Once;
 use super::engine::{Run, RunProblem, TurnScript};
 use super::failure::Failure;
 use super::simulated::Simulated;
+use crate::contain::OnDrop;
 
 /// The maximum number of tries: half a second for most programs.
 const TRIES: usize = 500;
@@ -33,7 +34,7 @@ where
     F: FnMut(Simulated) -> Result<Run<()>, Failure>,
 {
     // The text of the panics is known already.
-    let _quiet = Quiet::enter();
+    let _quiet = quiet();
     let again = run(options.with_seed(failure.seed()));
     if !matches!(&again, Err(again) if again.fingerprint() == failure.fingerprint()) {
         return failure.not_again();
@@ -55,32 +56,22 @@ std::thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A guard: while it lives, panics on this thread print nothing.
-struct Quiet;
-
-impl Quiet {
-    fn enter() -> Self {
-        static HOOK: Once = Once::new();
-        // A thread that is panicking may not set a hook; then the panics print, which does no harm.
-        if !std::thread::panicking() {
-            HOOK.call_once(|| {
-                let outer = panic::take_hook();
-                panic::set_hook(Box::new(move |info| {
-                    if !QUIET.get() {
-                        outer(info);
-                    }
-                }));
-            });
-        }
-        QUIET.set(true);
-        Quiet
+/// Returns a guard: while it lives, panics on this thread print nothing.
+fn quiet() -> OnDrop<impl FnMut()> {
+    static HOOK: Once = Once::new();
+    // A thread that is panicking may not set a hook; then the panics print, which does no harm.
+    if !std::thread::panicking() {
+        HOOK.call_once(|| {
+            let outer = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                if !QUIET.get() {
+                    outer(info);
+                }
+            }));
+        });
     }
-}
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        QUIET.set(false);
-    }
+    QUIET.set(true);
+    OnDrop(|| QUIET.set(false))
 }
 
 impl<F> Shrink<F>

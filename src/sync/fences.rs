@@ -5,13 +5,12 @@
 //! only stops the compiler. Where there is no `membarrier`, both are `SeqCst` fences. Two light
 //! fences order nothing.
 
-#[cfg(all(target_os = "linux", not(any(miri, greenroom_loom))))]
+#[cfg(not(greenroom_loom))]
 mod body {
-    #![expect(unsafe_code, reason = "a system call that `std` does not have")]
-
     use std::sync::atomic::{Ordering, compiler_fence, fence};
 
     use super::super::PerProcess;
+    use super::membarrier::{fence_all_cores, register};
 
     /// # Invariants
     /// - FENCES-1: `is_light` is true only if the process is registered, which it stays.
@@ -24,7 +23,6 @@ mod body {
         /// already.
         pub(crate) fn new() -> Self {
             static REGISTERED: PerProcess<bool> = PerProcess::new();
-            let register = || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
             Fences {
                 is_light: *REGISTERED.get_or_init(register),
             }
@@ -47,8 +45,23 @@ mod body {
             // SeqCst pairs with that of `light`.
             fence(Ordering::SeqCst);
             // (FENCES-1) So the system knows the command.
-            !self.is_light || membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+            !self.is_light || fence_all_cores()
         }
+    }
+}
+
+#[cfg(all(target_os = "linux", not(any(miri, greenroom_loom))))]
+mod membarrier {
+    #![expect(unsafe_code, reason = "a system call that `std` does not have")]
+
+    /// Registers the process for fences on all cores; returns whether the system has them.
+    pub(super) fn register() -> bool {
+        membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+    }
+
+    /// Executes a fence on each core that runs this process; returns whether the system did so.
+    pub(super) fn fence_all_cores() -> bool {
+        membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
     }
 
     fn membarrier(command: libc::c_int) -> bool {
@@ -57,29 +70,15 @@ mod body {
     }
 }
 
+/// A system without fences on all cores.
 #[cfg(not(any(all(target_os = "linux", not(miri)), greenroom_loom)))]
-mod body {
-    use std::sync::atomic::{Ordering, fence};
+mod membarrier {
+    pub(super) fn register() -> bool {
+        false
+    }
 
-    pub(crate) struct Fences;
-
-    impl Fences {
-        pub(crate) fn new() -> Self {
-            Fences
-        }
-
-        #[inline(always)]
-        pub(crate) fn light(&self) {
-            // SeqCst pairs with that of `heavy`.
-            fence(Ordering::SeqCst);
-        }
-
-        #[must_use]
-        pub(crate) fn heavy(&self) -> bool {
-            // SeqCst pairs with that of `light`.
-            fence(Ordering::SeqCst);
-            true
-        }
+    pub(super) fn fence_all_cores() -> bool {
+        false
     }
 }
 

@@ -9,10 +9,10 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
+use std::sync::{Condvar, LockResult, PoisonError, TryLockError, TryLockResult};
 use std::time::Duration;
 
-pub(crate) struct Mutex<T> {
+pub(crate) struct OrderedMutex<T> {
     order: AtomicUsize,
     inner: std::sync::Mutex<T>,
 }
@@ -41,9 +41,9 @@ impl Drop for Section<'_> {
     }
 }
 
-impl<T> Mutex<T> {
+impl<T> OrderedMutex<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Mutex {
+        OrderedMutex {
             order: AtomicUsize::new(0),
             inner: std::sync::Mutex::new(value),
         }
@@ -91,24 +91,8 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// The condition variable of `std`, which orders nothing beyond its mutex.
-pub(crate) struct Condvar(std::sync::Condvar);
-
-impl Condvar {
-    pub(crate) fn new() -> Self {
-        Condvar(std::sync::Condvar::new())
-    }
-
-    pub(crate) fn notify_one(&self) {
-        self.0.notify_one();
-    }
-
-    pub(crate) fn notify_all(&self) {
-        self.0.notify_all();
-    }
-}
-
-/// Leaves the critical section, waits, and enters it again.
+/// Leaves the critical section, waits, and enters it again. The condition variable orders nothing
+/// beyond its mutex.
 pub(crate) fn wait_until<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
@@ -117,7 +101,7 @@ pub(crate) fn wait_until<'a, T>(
     let MutexGuard { section, inner } = guard;
     let order = section.0;
     drop(section);
-    let inner = super::body::wait_in_std(&condvar.0, inner, wait);
+    let inner = super::body::wait_in_std(condvar, inner, wait);
     MutexGuard {
         section: Section::new(order),
         inner,
@@ -128,7 +112,7 @@ pub(crate) fn wait_until<'a, T>(
 /// since every look at the clock goes through one.
 pub(crate) struct OnceLock<T> {
     is_made: AtomicBool,
-    making: Mutex<()>,
+    making: OrderedMutex<()>,
     inner: std::sync::OnceLock<T>,
 }
 
@@ -136,7 +120,7 @@ impl<T> OnceLock<T> {
     pub(crate) const fn new() -> Self {
         OnceLock {
             is_made: AtomicBool::new(false),
-            making: Mutex::new(()),
+            making: OrderedMutex::new(()),
             inner: std::sync::OnceLock::new(),
         }
     }

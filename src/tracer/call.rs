@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use super::event::{Event, EventKind, Level};
 use super::name::Subject;
-use crate::contain::contain;
+use crate::contain::{OnDrop, contain};
 use crate::info::TaskInfo;
 
 /// Receives the trace of a runtime: what its actors do, and what happens to their messages.
@@ -150,15 +150,12 @@ crate::sync::thread_local! {
 /// # });
 /// ```
 pub fn forwarding<R>(from: u64, f: impl FnOnce() -> R) -> R {
-    /// Restores the outer sender, also if `f` panics.
-    struct OuterSender(Option<u64>);
-    impl Drop for OuterSender {
-        fn drop(&mut self) {
-            let _ = FROM.try_with(|sender| sender.set(self.0));
-        }
-    }
     let outer = FROM.try_with(|sender| sender.replace(Some(from)));
-    let _outer = OuterSender(outer.unwrap_or(None));
+    let outer = outer.unwrap_or(None);
+    // Also if `f` panics.
+    let _restore = OnDrop(|| {
+        let _ = FROM.try_with(|sender| sender.set(outer));
+    });
     f()
 }
 

@@ -1,4 +1,4 @@
-//! The places where panics of user code end: caught, and returned as a value or reported.
+//! How panics of user code end: caught, and returned as a value or reported.
 //!
 //! Every call of user code whose panic must not unwind further goes through here: drops of futures,
 //! messages and results, and polls of tasks and actors.

@@ -26,7 +26,7 @@ mod undelivered;
 pub(crate) use contents::Mailbox;
 pub(crate) use extras::MailboxOptions;
 pub(crate) use hooks::{Bond, HookOptions, Hooks};
-pub(crate) use line::PlaceInLine;
+pub(crate) use line::LineEntry;
 pub(crate) use queue::{Batch, TakenMessage};
 pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;

@@ -49,7 +49,7 @@ unsafe impl<M: Send> Send for Address<M> {}
 // SAFETY: (CELL-2) the core is reference-counted and thread-safe; so is a map.
 unsafe impl<M: Send> Sync for Address<M> {}
 
-// As for `CoreArc`. If the function of a `map` panics, its reserved place is given up.
+// As for `CoreArc`. If the function of a `map` panics, its permit is given up.
 impl<M> UnwindSafe for Address<M> {}
 impl<M> RefUnwindSafe for Address<M> {}
 
@@ -158,7 +158,7 @@ impl<M> Address<M> {
     /// the parent process.
     ///
     /// # Cancel safety
-    /// Dropping the future while it waits gives up its place in line and drops the message. Once
+    /// Dropping the future while it waits leaves the line and drops the message. Once
     /// the mailbox has taken the message, it is delivered, even if the future is dropped before it
     /// completes.
     ///
@@ -352,9 +352,9 @@ impl<M> Address<M> {
     /// `Recipient` of other crates is. A field `log: Address<Line>` takes any actor that has a message
     /// for a line, and needs no type parameter.
     ///
-    /// `tell` and `send` reserve a place in the mailbox first, so a refused message is returned as it was. The
-    /// place is filled when `map` returns, on the sender's thread. If `map` panics, the `tell` or
-    /// `send` panics too, and the place is given up.
+    /// `tell` and `send` take a permit first, so a refused message is returned as it was. The
+    /// permit is used when `map` returns, on the sender's thread. If `map` panics, the `tell` or
+    /// `send` panics too, and the permit is given up.
     ///
     /// A mapped address may be mapped again, up to 1000 times. Each map uses some of the sender's
     /// stack.
@@ -363,8 +363,8 @@ impl<M> Address<M> {
     /// If the address was mapped 1000 times already.
     ///
     /// # Cancel safety
-    /// A `send` through a mapped address may get its place while it waits. If it is then neither
-    /// polled nor dropped, it keeps the place. A closed actor receives `None` only after that place
+    /// A `send` through a mapped address may get its permit while it waits. If it is then neither
+    /// polled nor dropped, it keeps the permit. A closed actor receives `None` only after that permit
     /// was filled or given up.
     ///
     /// ```

@@ -101,13 +101,13 @@ where
         options: ActorOptions<M>,
     ) -> (NonNull<Core<M>>, Option<A>) {
         let cell = blocks::room::<Self>();
-        let place = cell.as_ptr();
+        let cell_ptr = cell.as_ptr();
         // SAFETY: memory for a cell. Every field is written, in place: most of a waiting lifecycle
         // is unused space for the future.
         unsafe {
-            Base::write(&raw mut (*place).base, Self::VTABLE, executor, options);
-            (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
-            (&raw mut (*place).lifecycle).write(UnsafeCell::new(Lifecycle::Waiting(parts)));
+            Base::write(&raw mut (*cell_ptr).base, Self::VTABLE, executor, options);
+            (&raw mut (*cell_ptr).reader).write(UnsafeCell::new(Reader::EMPTY));
+            (&raw mut (*cell_ptr).lifecycle).write(UnsafeCell::new(Lifecycle::Waiting(parts)));
         }
         let core = cell.cast::<Core<M>>();
         // SAFETY: (CELL-2) the caller's references, which it receives from this function.

@@ -254,7 +254,7 @@ impl<'a, M> CoreRef<'a, M> {
     }
 
     /// Reports the outcome of a poll of `send`. `message` is set on the first poll. `before` is the
-    /// key of the place if the sender waited before this poll, `now` if it waits after it.
+    /// key of the entry if the sender waited before this poll, `now` if it waits after it.
     pub(super) fn trace_send<E>(
         self,
         message: Option<MessageInfo>,

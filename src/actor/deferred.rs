@@ -1,6 +1,6 @@
 //! Operations on an actor in a simulation, where turns may be split.
 //!
-//! A split turn has its messages accepted at once, by reserving places in the mailboxes. Each
+//! A split turn has its messages accepted at once, by reserving permits of the mailboxes. Each
 //! message arrives when the simulation draws it, in the order of the turn's operations. Operations
 //! that have not taken effect yet are pending effects. Before a turn looks at an actor, the pending
 //! effects of both are applied.
@@ -90,7 +90,7 @@ pub(super) fn apply_effects_elsewhere(actor: u64) {
         context::simulated(|engine, runtime| engine.apply(runtime, DueEffects::Elsewhere(actor)));
 }
 
-/// Applies all pending effects. A full mailbox reveals the places of other senders, and a place in
+/// Applies all pending effects. A full mailbox reveals the messages of other senders, and an entry in
 /// its line comes after them.
 #[cold]
 #[inline(never)]
@@ -155,7 +155,7 @@ impl<M> CoreRef<'_, M> {
         Some(reserved)
     }
 
-    /// Reserves a place for a message that is made afterwards.
+    /// Reserves a permit for a message that is made afterwards.
     pub(super) fn reserve(self) -> Result<(), Refused> {
         self.is_deferred();
         let reserved = self.mailbox.reserve();
@@ -167,7 +167,7 @@ impl<M> CoreRef<'_, M> {
         reserved
     }
 
-    /// Defers the arrival of the message in the place that was reserved for it.
+    /// Defers the arrival of the message with its permit.
     fn defer(self, message: M) {
         let info = self.message_info(&message);
         self.sent(&message);
@@ -208,7 +208,7 @@ impl<M> CoreRef<'_, M> {
         });
     }
 
-    /// Fills a reserved place now.
+    /// Uses a permit now.
     fn fill(self, message: M) {
         let info = self.info_if_simulated(&message);
         let from = self.sent(&message);
@@ -236,7 +236,7 @@ impl<M> CoreRef<'_, M> {
 }
 
 impl<M> CoreArc<M> {
-    /// Fills a reserved place, now or as a pending effect.
+    /// Uses a permit, now or as a pending effect.
     pub(super) fn fill(&self, message: M) {
         if self.at().is_deferred() {
             return self.at().defer(message);
@@ -244,7 +244,7 @@ impl<M> CoreArc<M> {
         self.at().fill(message);
     }
 
-    /// Fills a reserved place with a message that was sent earlier, by `from` if it is traced.
+    /// Uses a permit with a message that was sent earlier, by `from` if it is traced.
     pub(super) fn arrive(&self, message: M, from: Option<u64>) {
         self.at().put(message, from, || MessageEvent::Arrived);
     }

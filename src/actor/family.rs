@@ -21,7 +21,7 @@ struct Kin {
     children: usize,
 }
 
-/// A child's place in its family, which ends when this is dropped.
+/// A child's membership of its family, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Kinship {
     child: u64,

@@ -87,13 +87,13 @@ impl<M> InFlight<M> {
         T: Send + 'static,
         F: FnOnce(Result<T, AskError>) -> M + Send + 'static,
     {
-        let place = self.requests.vacant_entry();
+        let vacant = self.requests.vacant_entry();
         let flight = Arc::new(Flight {
-            key: u32::try_from(place.key()).expect("fewer than 2^32 requests"),
+            key: u32::try_from(vacant.key()).expect("fewer than 2^32 requests"),
             answered: self.answered.clone(),
             parts: SpinLock::new(None),
         });
-        place.insert(flight.clone());
+        vacant.insert(flight.clone());
         answer.register(Waker::from(flight.clone()).into());
         flight.put(answer, asked, make);
         flight

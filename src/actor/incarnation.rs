@@ -111,22 +111,22 @@ impl<M: Send + 'static> Context<M> {
     }
 }
 
-/// A context that is lent to an incarnation, and its place.
+/// A context that is lent to an incarnation, and its owner.
 struct Lent<'a, M: Send + 'static> {
-    place: &'a mut Context<M>,
+    owner: &'a mut Context<M>,
     /// `None` once the context was put back.
     loan: Option<Loan<M>>,
     sources: Option<Box<dyn SomeSources<M>>>,
 }
 
 impl<'a, M: Send + 'static> Lent<'a, M> {
-    fn new(place: &'a mut Context<M>) -> (Self, Context<M>) {
-        let sources = place.parts().1.take_sources();
-        let own = std::mem::replace(place, nobodys_context());
+    fn new(owner: &'a mut Context<M>) -> (Self, Context<M>) {
+        let sources = owner.parts().1.take_sources();
+        let own = std::mem::replace(owner, nobodys_context());
         let (loan, context) = Loan::new(own);
         let loan = Some(loan);
         let lent = Lent {
-            place,
+            owner,
             loan,
             sources,
         };
@@ -143,9 +143,9 @@ impl<'a, M: Send + 'static> Lent<'a, M> {
             return;
         };
         loan.core().mailbox.count_incarnation();
-        *self.place = loan.take_back();
+        *self.owner = loan.take_back();
         if let Some(sources) = self.sources.take() {
-            self.place.parts().1.put_sources(sources);
+            self.owner.parts().1.put_sources(sources);
         }
     }
 }

@@ -14,7 +14,7 @@ use super::address::Address;
 use super::core::CoreArc;
 use super::recipient::{ActorView, MappedActor, Recipient, RecipientRef};
 use crate::error::{AskError, End};
-use crate::mailbox::{PlaceInLine, Refused};
+use crate::mailbox::{LineEntry, Refused};
 use crate::runtime::context;
 use crate::sync::Process;
 use crate::task::{MessageEvent, MessageInfo};
@@ -70,17 +70,17 @@ impl<M: Send + 'static> MappedActor for CoreArc<M> {
                 return Poll::Ready(reserved);
             }
         }
-        let wait = wait.get_or_insert_with(|| Box::new(None::<PlaceInLine<M>>));
-        let place = place_in(wait);
-        let before = place.as_ref().map(PlaceInLine::key);
-        let reserved = self.mailbox.poll_reserve(place, cx);
-        let now = place.as_ref().map(PlaceInLine::key);
+        let wait = wait.get_or_insert_with(|| Box::new(None::<LineEntry<M>>));
+        let entry = entry_in(wait);
+        let before = entry.as_ref().map(LineEntry::key);
+        let reserved = self.mailbox.poll_reserve(entry, cx);
+        let now = entry.as_ref().map(LineEntry::key);
         match (before, now, &reserved) {
             (None, Some(key), Poll::Pending) => {
                 self.at()
                     .trace(|| MessageEvent::AwaitsRoom(MessageInfo::of::<M>(), key));
             }
-            (Some(key), _, Poll::Ready(Ok(()))) => self.at().trace(|| MessageEvent::HasPlace(key)),
+            (Some(key), _, Poll::Ready(Ok(()))) => self.at().trace(|| MessageEvent::HasPermit(key)),
             (Some(key), _, Poll::Ready(Err(_))) => self.at().trace(|| MessageEvent::GivenUp(key)),
             _ => {}
         }
@@ -88,16 +88,16 @@ impl<M: Send + 'static> MappedActor for CoreArc<M> {
     }
 
     fn leave_line(&self, wait: Option<Box<dyn Any + Send + Sync>>) {
-        if let Some(place) = wait.and_then(|mut wait| place_in(&mut wait).take()) {
+        if let Some(entry) = wait.and_then(|mut wait| entry_in(&mut wait).take()) {
             context::apply_effects();
-            self.at().trace(|| MessageEvent::GivenUp(place.key()));
-            self.at().pass_on(self.mailbox.leave_line(place));
+            self.at().trace(|| MessageEvent::GivenUp(entry.key()));
+            self.at().pass_on(self.mailbox.leave_line(entry));
             self.at().pass_undelivered();
         }
     }
 
-    fn give_up_place(&self) {
-        self.at().give_up_place();
+    fn give_up_permit(&self) {
+        self.at().give_up_permit();
     }
 
     fn trace_passed_by(&self, type_name: &'static str) {
@@ -105,10 +105,8 @@ impl<M: Send + 'static> MappedActor for CoreArc<M> {
     }
 }
 
-/// Returns the place in line inside a wait. It is used in place, since a waker's clone may panic.
-fn place_in<M: Send + 'static>(
-    wait: &mut Box<dyn Any + Send + Sync>,
-) -> &mut Option<PlaceInLine<M>> {
+/// Returns the entry in the line inside a wait. It is used there, since a waker's clone may panic.
+fn entry_in<M: Send + 'static>(wait: &mut Box<dyn Any + Send + Sync>) -> &mut Option<LineEntry<M>> {
     (**wait)
         .downcast_mut()
         .expect("a wait belongs to the actor where it began")
@@ -212,9 +210,9 @@ impl<M> AnyMap<M> {
     }
 
     /// Gives up a permit that `reserve` took.
-    pub(super) fn give_up_place(&self) {
+    pub(super) fn give_up_permit(&self) {
         if self.passes_by.is_none() {
-            self.actor.give_up_place();
+            self.actor.give_up_permit();
         }
     }
 
@@ -233,7 +231,7 @@ struct Unfilled<'a>(Option<&'a dyn MappedActor>);
 impl Drop for Unfilled<'_> {
     fn drop(&mut self) {
         if let Some(actor) = self.0 {
-            actor.give_up_place();
+            actor.give_up_permit();
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A place in a mailbox that was taken before its message exists.
+//! A permit for a message that does not exist yet.
 //!
-//! A place is filled or given up exactly once. It counts as an accepted message from the time when
+//! A permit is used or given up exactly once. It counts as an accepted message from the time when
 //! it was granted.
 
 use std::any::Any;
@@ -16,16 +16,16 @@ use crate::mailbox::Refused;
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
 use crate::runtime::list_wait;
 
-/// A place in an actor's mailbox, for one message.
+/// The right to put one message into an actor's mailbox.
 ///
 /// [`Address::reserve`] returns a permit. It counts as an accepted message, so it may still be used
-/// after [`stop`](Address::stop). Dropping it gives up the place.
+/// after [`stop`](Address::stop). Dropping it gives up the room.
 ///
 /// A permit is no address: an actor without addresses closes. But an unused permit delays the end of
 /// a closed actor: `recv` returns `None` only when all permits are used or dropped.
-#[must_use = "dropping a permit gives up its place in the mailbox"]
+#[must_use = "dropping a permit gives up its room in the mailbox"]
 pub struct Permit<M> {
-    /// `None` once the place was filled.
+    /// `None` once it was used.
     to: Option<Recipient<M>>,
 }
 
@@ -34,7 +34,7 @@ impl<M> UnwindSafe for Permit<M> {}
 impl<M> RefUnwindSafe for Permit<M> {}
 
 impl<M: Send + 'static> Address<M> {
-    /// Takes a place in the mailbox for a message that does not exist yet, and waits for room if
+    /// Takes a permit for a message that does not exist yet, and waits for room if
     /// the mailbox is bounded.
     ///
     /// Permits and the messages of [`send`](Address::send) are served in order of arrival.
@@ -47,7 +47,7 @@ impl<M: Send + 'static> Address<M> {
     /// belongs to the parent process.
     ///
     /// # Cancel safety
-    /// Dropping the future gives up its place in line, or the place in the mailbox if it was
+    /// Dropping the future leaves the line, or gives up the permit if it was
     /// granted already.
     ///
     /// ```
@@ -66,7 +66,7 @@ impl<M: Send + 'static> Address<M> {
     ///     let permit = sum.reserve().await.unwrap();
     ///     assert!(sum.tell(1).unwrap_err().is_full());
     ///     sum.stop();
-    ///     permit.send(42); // the place was taken before the stop
+    ///     permit.send(42); // the permit was given before the stop
     ///     assert_eq!(sum.join().await.unwrap(), 42);
     /// });
     /// ```
@@ -83,7 +83,7 @@ impl<M: Send + 'static> Address<M> {
     }
 }
 
-/// A sender that waits for its place.
+/// A sender that waits for its permit.
 struct InLine<M: Send + 'static> {
     /// `None` once a permit has it.
     to: Option<Recipient<M>>,
@@ -134,7 +134,7 @@ impl<M> Permit<M> {
     /// [`on_undelivered`](crate::ActorBuilder::on_undelivered), or is dropped.
     ///
     /// # Panics
-    /// If the address was made by [`map`](Address::map) and the function panics. The place is then
+    /// If the address was made by [`map`](Address::map) and the function panics. The permit is then
     /// given up. In a child of `fork`, if the message wakes an actor whose
     /// [runtime](crate::Runtime) belongs to the parent process.
     pub fn send(mut self, message: M) {
@@ -152,8 +152,8 @@ impl<M> Drop for Permit<M> {
             return;
         }
         match to {
-            Recipient::Actor(core) => core.at().give_up_place(),
-            Recipient::Map(map) => map.give_up_place(),
+            Recipient::Actor(core) => core.at().give_up_permit(),
+            Recipient::Map(map) => map.give_up_permit(),
         }
     }
 }

@@ -276,16 +276,16 @@ pub(super) trait MappedActor: Send + Sync {
     #[expect(unsafe_code, reason = "a count that the caller owns")]
     unsafe fn remove_sender(&self);
     fn reserve(&self) -> Result<(), Refused>;
-    /// Waits for a permit. `wait` is the place in the line, for the actor's type of messages.
+    /// Waits for a permit. `wait` is the entry in the line, for the actor's type of messages.
     fn poll_reserve(
         &self,
         wait: &mut Option<Box<dyn Any + Send + Sync>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>>;
-    /// Leaves the line, and gives up the place in the mailbox if one was granted.
+    /// Leaves the line, and gives up the permit if one was given.
     fn leave_line(&self, wait: Option<Box<dyn Any + Send + Sync>>);
-    /// Gives up a reserved place.
-    fn give_up_place(&self);
+    /// Gives up a permit.
+    fn give_up_permit(&self);
     /// Traces a message of this type that the actor receives without its mailbox.
     fn trace_passed_by(&self, type_name: &'static str);
 }

@@ -1,7 +1,7 @@
 //! The future of `send`: a message that may wait for room in a mailbox.
 //!
 //! While it waits, the message is in the mailbox's line, and the mailbox takes it when there is
-//! room. Through a map only a place waits, since the message is made after the place was granted.
+//! room. Through a map only the sender waits, since the message is made after the permit was given.
 
 use std::any::Any;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use super::core::CoreRef;
 use super::recipient::RecipientRef;
 use crate::error::SendError;
-use crate::mailbox::{PlaceInLine, Refused};
+use crate::mailbox::{LineEntry, Refused};
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
 use crate::runtime::{context, list_wait};
 use crate::task::MessageEvent;
@@ -23,8 +23,8 @@ use crate::task::MessageEvent;
 pub struct SendFuture<'a, M> {
     recipient: RecipientRef<'a, M>,
     message: Option<M>,
-    place: Option<PlaceInLine<M>>,
-    /// The place in line, if the recipient is a map.
+    entry: Option<LineEntry<M>>,
+    /// The entry in the line, if the recipient is a map.
     wait: Option<Box<dyn Any + Send + Sync>>,
     /// Its wait, if its runtime detects deadlocks.
     listing: Option<Box<WaitListing>>,
@@ -35,7 +35,7 @@ impl<'a, M> SendFuture<'a, M> {
         SendFuture {
             recipient,
             message: Some(message),
-            place: None,
+            entry: None,
             wait: None,
             listing: None,
         }
@@ -52,7 +52,7 @@ impl<'a, M> SendFuture<'a, M> {
             return self.poll_traced(core, cx);
         }
         let mailbox = &core.mailbox;
-        let sent = mailbox.poll_send(&mut self.message, &mut self.place, 0, cx);
+        let sent = mailbox.poll_send(&mut self.message, &mut self.entry, 0, cx);
         sent.map_ok(|wake| core.pass_on(wake))
     }
 
@@ -64,25 +64,20 @@ impl<'a, M> SendFuture<'a, M> {
         core: CoreRef<'_, M>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>> {
-        if self.place.is_none()
+        if self.entry.is_none()
             && let Some(sent) = core.send_deferred(&mut self.message)
         {
             return Poll::Ready(sent);
         }
-        let before = self.place.as_ref().map(PlaceInLine::key);
+        let before = self.entry.as_ref().map(LineEntry::key);
         let message = self.message.as_ref();
         let info = message.and_then(|message| core.info_if_simulated(message));
         // Traced before a receiver can have it.
         let open = message.filter(|_| !core.is_closed());
         let from = open.and_then(|message| core.sent(message)).unwrap_or(0);
         let mailbox = &core.mailbox;
-        let sent = mailbox.poll_send(&mut self.message, &mut self.place, from, cx);
-        core.trace_send(
-            info,
-            before,
-            self.place.as_ref().map(PlaceInLine::key),
-            &sent,
-        );
+        let sent = mailbox.poll_send(&mut self.message, &mut self.entry, from, cx);
+        core.trace_send(info, before, self.entry.as_ref().map(LineEntry::key), &sent);
         sent.map_ok(|wake| core.pass_on(wake))
     }
 }
@@ -105,7 +100,7 @@ impl<M> Future for SendFuture<'_, M> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         assert!(
-            this.message.is_some() || this.place.is_some(),
+            this.message.is_some() || this.entry.is_some(),
             "`send` polled after it was ready"
         );
         let polled = match this.recipient {
@@ -133,17 +128,17 @@ impl<M> Future for SendFuture<'_, M> {
 
 impl<M> Drop for SendFuture<'_, M> {
     fn drop(&mut self) {
-        if (self.place.is_some() || self.wait.is_some()) && !self.recipient.is_here() {
+        if (self.entry.is_some() || self.wait.is_some()) && !self.recipient.is_here() {
             // A thread of the parent process may have held the lock at the fork.
-            std::mem::forget((self.place.take(), self.wait.take()));
+            std::mem::forget((self.entry.take(), self.wait.take()));
             return;
         }
         match self.recipient {
             RecipientRef::Actor(core) => {
-                if let Some(place) = self.place.take() {
+                if let Some(entry) = self.entry.take() {
                     context::apply_effects();
-                    let key = place.key();
-                    let given_up = core.mailbox.give_up(place);
+                    let key = entry.key();
+                    let given_up = core.mailbox.give_up(entry);
                     core.trace(|| match given_up {
                         Some(_) => MessageEvent::GivenUp(key),
                         None => MessageEvent::Accepted(key),

@@ -82,7 +82,7 @@ impl<M> CoreRef<'_, M> {
         loss::during(|| self.detail(end), lose);
     }
 
-    /// Loses a message whose place was reserved before the mailbox was drained.
+    /// Loses a message whose permit was given before the mailbox was drained.
     #[cold]
     pub(super) fn lose_late(self, message: M, from: Option<u64>) {
         self.count_undelivered(1);
@@ -94,10 +94,10 @@ impl<M> CoreRef<'_, M> {
         self.pass_on(loss::during(|| self.closed_detail(), lose));
     }
 
-    /// Gives up a reserved place.
-    pub(super) fn give_up_place(self) {
+    /// Gives up a permit.
+    pub(super) fn give_up_permit(self) {
         context::apply_effects();
-        self.pass_on(self.mailbox.give_up_place());
+        self.pass_on(self.mailbox.give_up_permit());
         self.pass_undelivered();
     }
 

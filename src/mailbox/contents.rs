@@ -7,9 +7,9 @@
 //! - MAILBOX-1: `contents` is accessed only between `MailboxState::lock` and
 //!   `MailboxState::unlock`.
 //! - MAILBOX-2: `FILLED` is set exactly if the queue is not empty, `FOREIGN` if a receiver's waker
-//!   is stored, `RESERVED` if places are reserved, `BOUNDED` if there is a bound, and `NAMED` if
+//!   is stored, `RESERVED` if permits are given, `BOUNDED` if there is a bound, and `NAMED` if
 //!   there is a name. `WAITED_FOR` is set if the line is not empty, until `refuse_line` begins.
-//! - MAILBOX-3: a bounded queue holds at most `capacity` messages and reserved places. The line is
+//! - MAILBOX-3: a bounded queue holds at most `capacity` messages and permits. The line is
 //!   empty unless the queue is full. After an operation that frees room, `promote` restores this;
 //!   after a close, `refuse_line` does.
 #![expect(
@@ -90,7 +90,7 @@ impl<M> Mailbox<M> {
     }
 
     /// Returns the number of accepted messages in the queue. Messages that the reader has taken as
-    /// a [`Batch`] are not counted, nor are reserved places that are not filled yet.
+    /// a [`Batch`] are not counted, nor are permits that are not used yet.
     ///
     /// This counts block by block under the lock, so it is not meant for frequent calls.
     pub(crate) fn len(&self) -> usize {
@@ -100,7 +100,7 @@ impl<M> Mailbox<M> {
         self.lock(|_, contents| contents.queue.len())
     }
 
-    /// Returns how many messages and reserved places fit at most, or `None` if the mailbox is
+    /// Returns how many messages and permits fit at most, or `None` if the mailbox is
     /// unbounded.
     pub(crate) fn capacity(&self) -> Option<usize> {
         if !self.state.peek().has(Flags::BOUNDED) {
@@ -207,7 +207,7 @@ impl<M> Contents<M> {
         self.extras()?.bound.as_mut()
     }
 
-    /// Takes all messages. From now on, a message for a reserved place is returned to its sender.
+    /// Takes all messages. From now on, a message for a permit is returned to its sender.
     pub(super) fn drain(&mut self, flags: &mut Flags) -> Batch<M> {
         flags.clear(Flags::FILLED);
         flags.set(Flags::DEAF);

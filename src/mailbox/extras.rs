@@ -27,7 +27,7 @@ pub(super) struct MailboxExtras<M> {
     pub(super) bound: Option<Bound<M>>,
     /// The waker for a message if `recv` waits in a task other than the actor's own.
     pub(super) receiver: Option<KeptWaker>,
-    /// The number of reserved places, which are not filled yet.
+    /// The number of permits, which are not used yet.
     pub(super) reserved: usize,
     /// Behind one more pointer, since few actors have them.
     pub(super) hooks: Option<Box<Hooks<M>>>,
@@ -35,7 +35,7 @@ pub(super) struct MailboxExtras<M> {
 
 pub(super) struct Bound<M> {
     pub(super) capacity: usize,
-    /// The number of messages and reserved places.
+    /// The number of messages and permits.
     pub(super) len: usize,
     pub(super) line: Line<M>,
 }

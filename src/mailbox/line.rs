@@ -36,12 +36,12 @@ pub(crate) enum SenderState {
 }
 
 /// A sender's ownership of its entry in the line, whose memory it frees.
-pub(crate) struct PlaceInLine<M>(NonNull<WaitingSender<M>>);
+pub(crate) struct LineEntry<M>(NonNull<WaitingSender<M>>);
 
 // SAFETY: (LINE-1) the entry is only accessed under the lock; its message and waker are `Send`.
-unsafe impl<M: Send> Send for PlaceInLine<M> {}
+unsafe impl<M: Send> Send for LineEntry<M> {}
 // SAFETY: (LINE-1) as for `Send`; a shared reference gives no access.
-unsafe impl<M: Send> Sync for PlaceInLine<M> {}
+unsafe impl<M: Send> Sync for LineEntry<M> {}
 
 /// The line itself; owned by the mailbox.
 pub(crate) struct Line<M> {
@@ -49,17 +49,17 @@ pub(crate) struct Line<M> {
     last: Option<NonNull<WaitingSender<M>>>,
 }
 
-// SAFETY: (LINE-1) as for `PlaceInLine`.
+// SAFETY: (LINE-1) as for `LineEntry`.
 unsafe impl<M: Send> Send for Line<M> {}
 
-impl<M> PlaceInLine<M> {
+impl<M> LineEntry<M> {
     /// Returns a key that no other waiting sender has.
     pub(crate) fn key(&self) -> usize {
         self.0.addr().get()
     }
 
     /// Creates a sender that is not in the line yet, and moves the message to it. That is `None` if
-    /// the sender waits for a reserved place, which it fills later. `from` is the actor that sends,
+    /// the sender waits for a permit, which it uses later. `from` is the actor that sends,
     /// for a trace.
     pub(crate) fn new(message: &mut Option<M>, from: u64, waker: KeptWaker) -> Self {
         let mut memory = Box::<WaitingSender<M>>::new_uninit();
@@ -78,7 +78,7 @@ impl<M> PlaceInLine<M> {
         }
         // SAFETY: all fields were written.
         let sender = unsafe { memory.assume_init() };
-        PlaceInLine(NonNull::from(Box::leak(sender)))
+        LineEntry(NonNull::from(Box::leak(sender)))
     }
 
     /// Frees the entry, and moves its message to `left` if the mailbox did not take it.
@@ -104,24 +104,24 @@ impl<M> Line<M> {
     }
 
     /// Appends the sender to the line.
-    pub(crate) fn join(&mut self, place: &PlaceInLine<M>) {
+    pub(crate) fn join(&mut self, entry: &LineEntry<M>) {
         // SAFETY: (LINE-1) under the lock; (LINE-2) a new entry is in no list yet.
         unsafe {
-            (*place.0.as_ptr()).previous = self.last;
+            (*entry.0.as_ptr()).previous = self.last;
             match self.last {
-                Some(last) => (*last.as_ptr()).next = Some(place.0),
-                None => self.first = Some(place.0),
+                Some(last) => (*last.as_ptr()).next = Some(entry.0),
+                None => self.first = Some(entry.0),
             }
         }
-        self.last = Some(place.0);
+        self.last = Some(entry.0);
     }
 
     /// Removes the sender from the line if it still waits. Returns its state before that.
-    pub(crate) fn leave(&mut self, place: &PlaceInLine<M>) -> SenderState {
+    pub(crate) fn leave(&mut self, entry: &LineEntry<M>) -> SenderState {
         // SAFETY: (LINE-1) under the lock.
-        let state = unsafe { (*place.0.as_ptr()).state };
+        let state = unsafe { (*entry.0.as_ptr()).state };
         if state == SenderState::Waiting {
-            self.unlink(place.0);
+            self.unlink(entry.0);
         }
         state
     }
@@ -130,11 +130,11 @@ impl<M> Line<M> {
     /// the caller can drop the old waker outside the lock.
     pub(crate) fn look(
         &mut self,
-        place: &PlaceInLine<M>,
+        entry: &LineEntry<M>,
         waker: &mut Option<KeptWaker>,
     ) -> SenderState {
         // SAFETY: (LINE-1) under the lock.
-        let sender = unsafe { &mut *place.0.as_ptr() };
+        let sender = unsafe { &mut *entry.0.as_ptr() };
         if sender.state == SenderState::Waiting {
             std::mem::swap(&mut sender.waker, waker);
         }

@@ -107,7 +107,7 @@ impl<M> Mailbox<M> {
         // `lender` then holds the previous waker, which is dropped outside the lock.
         let polled = self.lock_hooks(|flags, hooks| {
             let loans = &mut hooks.loans;
-            let place = if key == FIRST {
+            let lender_of = if key == FIRST {
                 flags.has(Flags::LENT).then_some(&mut loans.first)
             } else {
                 let mut others = loans.others.iter_mut();
@@ -115,11 +115,11 @@ impl<M> Mailbox<M> {
                     .find(|(other, _)| *other == key)
                     .map(|loan| &mut loan.1)
             };
-            match place {
+            match lender_of {
                 None => Poll::Ready(()),
-                Some(place) => {
+                Some(lender_of) => {
                     if !mutant("the_lender_is_not_woken") {
-                        std::mem::swap(place, &mut lender);
+                        std::mem::swap(lender_of, &mut lender);
                     }
                     Poll::Pending
                 }

@@ -113,8 +113,8 @@ impl<M> MessageQueue<M> {
         // caller's promise there is a message.
         unsafe {
             let block = &mut *last.as_ptr();
-            let place = Block::slot(last, block.written);
-            place.as_ptr().copy_from_nonoverlapping(message, 1);
+            let target = Block::slot(last, block.written);
+            target.as_ptr().copy_from_nonoverlapping(message, 1);
             block.written += 1;
         }
         true
@@ -266,7 +266,7 @@ impl<M> Drop for Batch<M> {
 /// is moved to its receiver at once.
 #[must_use = "a message that is not read is lost"]
 pub(crate) struct TakenMessage<M> {
-    place: NonNull<M>,
+    target: NonNull<M>,
     /// The block, if the message is its last one.
     emptied: Option<Emptied<M>>,
 }
@@ -294,12 +294,12 @@ impl<M> TakenMessage<M> {
     #[inline(always)]
     unsafe fn of(mut block: NonNull<Block<M>>) -> Self {
         // SAFETY: (QUEUE-1) there is a message at `read`, by the caller's promise.
-        let place = unsafe { Block::slot(block, block.as_ref().read) };
+        let target = unsafe { Block::slot(block, block.as_ref().read) };
         // SAFETY: by the caller's promise.
         let header = unsafe { block.as_mut() };
         header.read += 1;
         let emptied = (header.read == header.written).then(|| Emptied(block));
-        TakenMessage { place, emptied }
+        TakenMessage { target, emptied }
     }
 
     /// Moves the message out, and frees its block if it was emptied.
@@ -312,7 +312,7 @@ impl<M> TakenMessage<M> {
     #[inline(always)]
     pub(crate) fn read_apart(self) -> (M, Option<Emptied<M>>) {
         // SAFETY: (QUEUE-3) the message is in its place.
-        (unsafe { self.place.read() }, self.emptied)
+        (unsafe { self.target.read() }, self.emptied)
     }
 }
 

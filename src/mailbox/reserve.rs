@@ -1,20 +1,20 @@
-//! Reserved places: accepted messages that are not made yet.
+//! Permits: accepted messages that are not made yet.
 //!
-//! Capacity and close are checked when a place is reserved; from then on it counts as accepted. A
+//! Capacity and close are checked when a permit is given; from then on it counts as accepted. A
 //! place is filled once or given up once, and `recv` does not return `None` before that.
 
 use std::task::{Context, Poll};
 
 use super::contents::Mailbox;
 use super::extras::MailboxExtras;
-use super::line::{PlaceInLine, SenderState};
+use super::line::{LineEntry, SenderState};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
 use crate::error::TellError;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
-/// The reason why a message or a place was refused.
+/// The reason why a message or a permit was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
     Full,
@@ -33,7 +33,7 @@ impl Refused {
 }
 
 impl<M> Mailbox<M> {
-    /// Reserves a place if there is room now.
+    /// Reserves a permit if there is room now.
     pub(crate) fn reserve(&self) -> Result<(), Refused> {
         self.lock_extras(|flags, _, extras| {
             if flags.has(Flags::CLOSED) {
@@ -51,14 +51,14 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Waits in line until a place is reserved. Fails only if the mailbox is closed.
+    /// Waits in line until a permit is given. Fails only if the mailbox is closed.
     pub(crate) fn poll_reserve(
         &self,
-        place: &mut Option<PlaceInLine<M>>,
+        entry: &mut Option<LineEntry<M>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>> {
-        if place.is_some() {
-            let polled = self.poll_line(place, &mut None, cx);
+        if entry.is_some() {
+            let polled = self.poll_line(entry, &mut None, cx);
             return polled.map(|state| match state {
                 SenderState::Accepted => Ok(()),
                 _ => Err(Refused::Closed),
@@ -69,25 +69,25 @@ impl<M> Mailbox<M> {
             if reserved != Err(Refused::Full) {
                 return Poll::Ready(reserved);
             }
-            let entry = PlaceInLine::new(&mut None, 0, KeptWaker::new(cx.waker()));
-            if self.join(&entry) {
-                *place = Some(entry);
+            let new = LineEntry::new(&mut None, 0, KeptWaker::new(cx.waker()));
+            if self.join(&new) {
+                *entry = Some(new);
                 return Poll::Pending;
             }
-            entry.free(&mut None);
+            new.free(&mut None);
         }
     }
 
-    /// Leaves the line, and gives up the place if it was granted already.
-    pub(crate) fn leave_line(&self, place: PlaceInLine<M>) -> Wake {
-        match self.leave(place, &mut None) {
-            SenderState::Accepted => self.give_up_place(),
+    /// Leaves the line, and gives up the permit if it was given already.
+    pub(crate) fn leave_line(&self, entry: LineEntry<M>) -> Wake {
+        match self.leave(entry, &mut None) {
+            SenderState::Accepted => self.give_up_permit(),
             _ => Wake::Nobody,
         }
     }
 
-    /// Puts the message into a reserved place. Returns the message if the mailbox was drained, so
-    /// that no reader will receive it. The place is then still reserved. `from` is the actor that
+    /// Puts the message in with a permit. Returns the message if the mailbox was drained, so
+    /// that no reader will receive it. The permit is then still given. `from` is the actor that
     /// sends, if the mailbox is traced.
     pub(crate) fn fill(&self, message: M, from: Option<u64>) -> Result<Wake, M> {
         let mut message = Some(message);
@@ -109,8 +109,8 @@ impl<M> Mailbox<M> {
         message.map_or(Ok(wake), Err)
     }
 
-    /// Gives up a reserved place, which the next sender in the line may have.
-    pub(crate) fn give_up_place(&self) -> Wake {
+    /// Gives up a permit, which the next sender in the line may have.
+    pub(crate) fn give_up_permit(&self) -> Wake {
         let waited_for = self.lock(|flags, contents| {
             if let Some(extras) = contents.extras() {
                 extras.give_back(flags);
@@ -132,7 +132,7 @@ impl<M> Mailbox<M> {
 }
 
 impl<M> MailboxExtras<M> {
-    /// Subtracts one reserved place.
+    /// Subtracts one permit.
     fn give_back(&mut self, flags: &mut Flags) {
         self.reserved -= 1;
         if self.reserved == 0 {

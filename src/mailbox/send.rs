@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 
 use super::contents::{Contents, Mailbox};
 use super::extras::MailboxExtras;
-use super::line::{PlaceInLine, SenderState};
+use super::line::{LineEntry, SenderState};
 use super::queue::Spare;
 use super::reserve::Refused;
 use super::state::{Flags, Wake};
@@ -57,23 +57,23 @@ impl<M> Mailbox<M> {
     /// Appends the message, or waits in line until there is room. Fails only if the mailbox is
     /// closed; the message is then in `message`.
     ///
-    /// While the sender waits, `place` is its entry in the line and contains the message. `from` is
+    /// While the sender waits, `entry` is its entry in the line and contains the message. `from` is
     /// the actor that sends, if the mailbox is traced.
     #[inline(always)]
     pub(crate) fn poll_send(
         &self,
         message: &mut Option<M>,
-        place: &mut Option<PlaceInLine<M>>,
+        entry: &mut Option<LineEntry<M>>,
         from: u64,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, Refused>> {
-        if place.is_none() {
+        if entry.is_none() {
             let sent = self.send_now(message, from);
             if sent.is_ready() {
                 return sent;
             }
         }
-        self.poll_wait(message, place, from, cx)
+        self.poll_wait(message, entry, from, cx)
     }
 
     /// Appends the message. Pending if there is no room.
@@ -101,24 +101,24 @@ impl<M> Mailbox<M> {
     fn poll_wait(
         &self,
         message: &mut Option<M>,
-        place: &mut Option<PlaceInLine<M>>,
+        entry: &mut Option<LineEntry<M>>,
         from: u64,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, Refused>> {
-        if place.is_some() {
-            return self.poll_line(place, message, cx).map(|_| match message {
+        if entry.is_some() {
+            return self.poll_line(entry, message, cx).map(|_| match message {
                 None => Ok(Wake::Nobody),
                 Some(_) => Err(Refused::Closed),
             });
         }
         loop {
-            // The entry is allocated outside the lock; meanwhile a place may be freed.
-            let entry = PlaceInLine::new(message, from, KeptWaker::new(cx.waker()));
-            if self.join(&entry) {
-                *place = Some(entry);
+            // The entry is allocated outside the lock; meanwhile room may be freed.
+            let new = LineEntry::new(message, from, KeptWaker::new(cx.waker()));
+            if self.join(&new) {
+                *entry = Some(new);
                 return Poll::Pending;
             }
-            entry.free(message);
+            new.free(message);
             let sent = self.send_now(message, from);
             if sent.is_ready() {
                 return sent;
@@ -130,52 +130,52 @@ impl<M> Mailbox<M> {
     /// mailbox did not take it.
     pub(super) fn poll_line(
         &self,
-        place: &mut Option<PlaceInLine<M>>,
+        entry: &mut Option<LineEntry<M>>,
         left: &mut Option<M>,
         cx: &mut Context<'_>,
     ) -> Poll<SenderState> {
         let mut waker = Some(KeptWaker::new(cx.waker()));
-        let found = self.lock(|_, contents| match (contents.bound(), place.as_ref()) {
-            (Some(bound), Some(place)) => bound.line.look(place, &mut waker),
+        let found = self.lock(|_, contents| match (contents.bound(), entry.as_ref()) {
+            (Some(bound), Some(entry)) => bound.line.look(entry, &mut waker),
             _ => SenderState::Refused,
         });
         if found == SenderState::Waiting {
             return Poll::Pending;
         }
-        if let Some(place) = place.take() {
-            place.free(left);
+        if let Some(entry) = entry.take() {
+            entry.free(left);
         }
         Poll::Ready(found)
     }
 
     /// Leaves the line. Returns the message unless the mailbox took it.
-    pub(crate) fn give_up(&self, place: PlaceInLine<M>) -> Option<M> {
+    pub(crate) fn give_up(&self, entry: LineEntry<M>) -> Option<M> {
         let mut left = None;
-        self.leave(place, &mut left);
+        self.leave(entry, &mut left);
         left
     }
 
     /// Leaves the line, and moves the message to `left` unless the mailbox took it.
-    pub(super) fn leave(&self, place: PlaceInLine<M>, left: &mut Option<M>) -> SenderState {
+    pub(super) fn leave(&self, entry: LineEntry<M>, left: &mut Option<M>) -> SenderState {
         let state = self.lock(|flags, contents| {
             let Some(bound) = contents.bound() else {
                 return SenderState::Refused;
             };
-            let state = bound.line.leave(&place);
+            let state = bound.line.leave(&entry);
             if bound.line.is_empty() {
                 flags.clear(Flags::WAITED_FOR);
             }
             state
         });
-        place.free(left);
+        entry.free(left);
         state
     }
 
     /// Joins the line if there is no room. Returns false if there is room or the mailbox is closed.
-    pub(super) fn join(&self, place: &PlaceInLine<M>) -> bool {
+    pub(super) fn join(&self, entry: &LineEntry<M>) -> bool {
         self.lock(|flags, contents| match contents.bound() {
             Some(bound) if !bound.has_room() && !flags.has(Flags::CLOSED) => {
-                bound.line.join(place);
+                bound.line.join(entry);
                 flags.set(Flags::WAITED_FOR);
                 true
             }

@@ -51,7 +51,7 @@ impl Flags {
     pub(crate) const ABANDONED: Flags = Flags(1 << 12);
     /// Places are reserved and not filled yet.
     pub(crate) const RESERVED: Flags = Flags(1 << 13);
-    /// The queue was drained: no message for a reserved place will be received.
+    /// The queue was drained: no message for a permit will be received.
     pub(crate) const DEAF: Flags = Flags(1 << 14);
 
     /// The mailbox is bounded; constant from its creation.
@@ -127,7 +127,7 @@ impl Flags {
     }
 
     /// Returns whether no message will follow those in the queue. That is so if the mailbox is
-    /// closed or abandoned and no place is reserved.
+    /// closed or abandoned and no permit is given.
     ///
     /// The line of an abandoned mailbox may be non-empty: weak addresses can send, too.
     fn is_at_its_end(self) -> bool {

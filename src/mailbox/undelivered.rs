@@ -2,7 +2,7 @@
 //!
 //! They are kept for the actor's function until the actor and its context have ended. Then one
 //! thread at a time takes them out and calls the function, so they keep their order. No lock is
-//! held during a call, so the function may send to the mailbox or give up a place in it.
+//! held during a call, so the function may send to the mailbox or give up a permit of it.
 
 use std::sync::Arc;
 
@@ -89,17 +89,17 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Passes on or drops a message whose reserved place was not filled, since the mailbox was
-    /// drained before. Gives up the place.
+    /// Passes on or drops a message whose permit was not used, since the mailbox was
+    /// drained before. Gives up the permit.
     #[cold]
     pub(crate) fn lose_late(&self, message: M, report: impl Fn(Panic)) -> Wake {
         match self.undelivered() {
             None => contain(|| drop(message)),
             Some(undelivered) => undelivered.lock().messages.push_back(message),
         }
-        // The function is kept as long as a place is reserved.
+        // The function is kept as long as a permit is given.
         self.pass_undelivered(&report);
-        let wake = self.give_up_place();
+        let wake = self.give_up_permit();
         self.pass_undelivered(&report);
         wake
     }
@@ -156,7 +156,7 @@ impl<M> Mailbox<M> {
             }
             kept = undelivered.lock();
         }
-        // A place that is given up after this look is followed by another call of this function.
+        // A permit that is given up after this look is followed by another call of this function.
         let is_reserved = self.state.peek().has(Flags::RESERVED);
         if is_reserved && !mutant("the_last_place_forgets_its_message") {
             kept.function = Some(function);

@@ -80,13 +80,13 @@ where
     let content = FutureOrOutcome {
         future: ManuallyDrop::new(future),
     };
-    let place = cell.as_ptr();
+    let cell_ptr = cell.as_ptr();
     // SAFETY: memory for a cell, each field of which is written.
     unsafe {
-        (&raw mut (*place).header).write(TaskHeader::new(TaskCell::<H, Fut>::VTABLE));
-        (&raw mut (*place).executor).write(executor);
+        (&raw mut (*cell_ptr).header).write(TaskHeader::new(TaskCell::<H, Fut>::VTABLE));
+        (&raw mut (*cell_ptr).executor).write(executor);
         let live_index = None;
-        (&raw mut (*place).run_part).write(UnsafeCell::new(RunPart {
+        (&raw mut (*cell_ptr).run_part).write(UnsafeCell::new(RunPart {
             live_index,
             content,
         }));

@@ -179,7 +179,7 @@ unsafe fn header_of(data: *const ()) -> NonNull<Header> {
 /// A deferred action of a sender on an actor.
 #[derive(Clone, Copy)]
 pub(crate) enum SenderAction {
-    /// Puts the message behind the pointer, of the cell's message type, into the place reserved for
+    /// Puts the message behind the pointer, of the cell's message type, with the permit reserved for
     /// it.
     Message(NonNull<()>),
     /// Closes the mailbox, so that the actor ends by itself.

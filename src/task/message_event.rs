@@ -33,8 +33,8 @@ pub enum MessageEvent {
     AwaitsRoom(MessageInfo, usize),
     /// There was room for the message with this key.
     Accepted(usize),
-    /// A place was reserved for the message with this key, which is sent once it is made.
-    HasPlace(usize),
+    /// A permit was given for the message with this key, which is sent once it is made.
+    HasPermit(usize),
     /// The message with this key was given up by its sender, or refused.
     GivenUp(usize),
     /// The actor has received the message from its mailbox.

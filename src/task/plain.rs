@@ -172,7 +172,7 @@ where
     unsafe { spawn_unchecked(executor, future, Some(Location::caller())) }
 }
 
-/// Spawns a future of this crate, for which no place of the program can be named.
+/// Spawns a future of this crate, for which no location of the program can be named.
 pub(crate) fn spawn_own<H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
 where
     H: Executor,
@@ -183,7 +183,7 @@ where
     unsafe { spawn_unchecked(executor, future, None) }
 }
 
-/// Spawns a future that need not be `Send`, at `place` in the program. If its value is not `Send`,
+/// Spawns a future that need not be `Send`, at `location` in the program. If its value is not `Send`,
 /// neither is the task.
 ///
 /// # Safety
@@ -192,7 +192,7 @@ where
 pub(crate) unsafe fn spawn_unchecked<H, Fut>(
     executor: H,
     future: Fut,
-    place: Option<&'static Location<'static>>,
+    location: Option<&'static Location<'static>>,
 ) -> Task<Fut::Output>
 where
     H: Executor,
@@ -200,7 +200,7 @@ where
     Fut::Output: 'static,
 {
     // SAFETY: by the caller's promise.
-    Task(unsafe { cell::new(executor, future, place) })
+    Task(unsafe { cell::new(executor, future, location) })
 }
 
 /// Returns the handle of a task that was cancelled before it began.

@@ -54,14 +54,14 @@ where
     /// The memory is for a base. It is the first part of a cell with this table.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) unsafe fn write(
-        place: *mut Self,
+        target: *mut Self,
         vtable: &'static VTable,
         executor: H,
         options: ActorOptions<M>,
     ) {
         let core = Core::new(vtable, executor.marks(), options);
         // SAFETY: guaranteed by the caller.
-        unsafe { place.write(Base { core, executor }) };
+        unsafe { target.write(Base { core, executor }) };
     }
 
     /// Schedules a new cell. Returns false if the executor is shutting down.

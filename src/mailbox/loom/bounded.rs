@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Flags, Mailbox, PlaceInLine, Wake};
+use super::super::{Batch, Flags, LineEntry, Mailbox, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
@@ -34,27 +34,27 @@ pub(super) fn pass_on(mailbox: &Mailbox<Letter>, wake: Wake) {
     }
 }
 
-/// Polls a send once. Returns the sender's place if it has to wait.
+/// Polls a send once. Returns the entry of the sender if it has to wait.
 pub(super) fn begin(
     mailbox: &Mailbox<Letter>,
     letter: Letter,
     waker: &Waker,
-) -> Option<PlaceInLine<Letter>> {
-    let (mut letter, mut place) = (Some(letter), None);
-    match mailbox.poll_send(&mut letter, &mut place, 0, &mut Context::from_waker(waker)) {
+) -> Option<LineEntry<Letter>> {
+    let (mut letter, mut entry) = (Some(letter), None);
+    match mailbox.poll_send(&mut letter, &mut entry, 0, &mut Context::from_waker(waker)) {
         Poll::Ready(Ok(wake)) => pass_on(mailbox, wake),
         Poll::Ready(Err(_)) => panic!("the mailbox is open"),
         Poll::Pending => {}
     }
-    place
+    entry
 }
 
 /// Blocks until the letter is accepted, or returns false if it is refused.
 fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
     let (bell, waker) = Bell::new();
-    let (mut letter, mut place) = (Some(letter), None);
+    let (mut letter, mut entry) = (Some(letter), None);
     loop {
-        match mailbox.poll_send(&mut letter, &mut place, 0, &mut Context::from_waker(&waker)) {
+        match mailbox.poll_send(&mut letter, &mut entry, 0, &mut Context::from_waker(&waker)) {
             Poll::Ready(Ok(wake)) => {
                 pass_on(mailbox, wake);
                 return true;
@@ -97,7 +97,7 @@ fn audit(mailbox: &Mailbox<Letter>) {
 
 /// Creates a mailbox of capacity 1 that contains letter 0, with waiting senders of the next
 /// letters.
-fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<PlaceInLine<Letter>>) {
+fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<LineEntry<Letter>>) {
     let (mailbox, post) = (
         Rc::new(Mailbox::with_capacity(Some(1))),
         Rc::new(Post::default()),
@@ -105,26 +105,26 @@ fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<PlaceInLine
     let first = begin(&mailbox, post.letter(0, 0), Waker::noop());
     assert!(first.is_none(), "there is room");
     let wait = |(at, waker): (usize, &&Waker)| begin(&mailbox, post.letter(at + 1, 0), waker);
-    let waits = |place: Option<_>| place.expect("there is no room");
-    let places = waiting.iter().enumerate().map(wait).map(waits).collect();
-    (mailbox, post, places)
+    let waits = |entry: Option<_>| entry.expect("there is no room");
+    let entries = waiting.iter().enumerate().map(wait).map(waits).collect();
+    (mailbox, post, entries)
 }
 
 /// Waits until the sender is woken, and returns whether its letter was accepted.
 pub(super) fn is_notified(
     mailbox: &Mailbox<Letter>,
-    place: PlaceInLine<Letter>,
+    entry: LineEntry<Letter>,
     bell: &Bell,
 ) -> bool {
     bell.0.park(None);
     let mut context = Context::from_waker(Waker::noop());
-    match mailbox.poll_send(&mut None, &mut Some(place), 0, &mut context) {
+    match mailbox.poll_send(&mut None, &mut Some(entry), 0, &mut context) {
         Poll::Ready(sent) => sent.is_ok(),
         Poll::Pending => panic!("woken for nothing"),
     }
 }
 
-/// Checks that a sender that finds the mailbox full gets the place that the reader frees meanwhile.
+/// Checks that a sender that finds the mailbox full gets the room that the reader frees meanwhile.
 #[test]
 fn model_08_a_sender_that_waits_gets_the_place_that_is_freed() {
     ::loom::model(|| {
@@ -149,8 +149,8 @@ fn model_08_a_sender_that_waits_gets_the_place_that_is_freed() {
 fn model_08_a_sender_that_gives_up_passes_its_place_on() {
     ::loom::model(|| {
         let (bell, waker) = Bell::new();
-        let (mailbox, post, places) = filled(&[Waker::noop(), &waker]);
-        let [first, second] = places
+        let (mailbox, post, entries) = filled(&[Waker::noop(), &waker]);
+        let [first, second] = entries
             .try_into()
             .unwrap_or_else(|_| unreachable!("two wait"));
         let impatient = spawn({
@@ -190,8 +190,8 @@ fn model_08_a_sender_never_polled_again_delays_no_other_sender() {
         patient.join().unwrap();
         assert_in_order(&read, &[1, 1, 1]);
         assert_eq!(post.under_way(), 0, "each letter is dropped by its reader");
-        for place in forgotten {
-            assert!(mailbox.give_up(place).is_none(), "the mailbox took it");
+        for entry in forgotten {
+            assert!(mailbox.give_up(entry).is_none(), "the mailbox took it");
         }
     });
 }
@@ -201,7 +201,7 @@ fn model_08_a_sender_never_polled_again_delays_no_other_sender() {
 fn model_08_a_close_wakes_a_sender_that_waits() {
     ::loom::model(|| {
         let (bell, waker) = Bell::new();
-        let (mailbox, post, places) = filled(&[&waker]);
+        let (mailbox, post, entries) = filled(&[&waker]);
         let closer = spawn({
             let mailbox = mailbox.clone();
             move || pass_on(&mailbox, mailbox.close())
@@ -209,9 +209,9 @@ fn model_08_a_close_wakes_a_sender_that_waits() {
         let mut batch = Batch::EMPTY;
         let mut read = vec![take(&mailbox, &mut batch).expect("the mailbox is filled")];
         read.extend(take(&mailbox, &mut batch));
-        let accepted = places
+        let accepted = entries
             .into_iter()
-            .all(|place| is_notified(&mailbox, place, &bell));
+            .all(|entry| is_notified(&mailbox, entry, &bell));
         closer.join().unwrap();
         read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
         audit(&mailbox);

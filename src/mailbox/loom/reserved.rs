@@ -1,4 +1,4 @@
-//! Model 3, and more of model 8: reserved places among messages, against a close and the line.
+//! Model 3, and more of model 8: permits among messages, against a close and the line.
 
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +9,7 @@ use super::super::Mailbox;
 use super::bounded::{begin, is_notified, pass_on, receive};
 use super::{Letter, Post, assert_in_order};
 
-/// Checks that the messages of one sender stay in order, in reserved places or not, whatever
+/// Checks that the messages of one sender stay in order, with permits or not, whatever
 /// another sender does at the same time.
 #[test]
 fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
@@ -52,7 +52,7 @@ fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
     });
 }
 
-/// Checks that a closed mailbox ends once its last reserved place is filled, and not before.
+/// Checks that a closed mailbox ends once its last permit is used, and not before.
 #[test]
 fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
     ::loom::model(|| {
@@ -74,7 +74,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
             }
         });
         pass_on(&mailbox, mailbox.close());
-        let read = receive(&mailbox).expect("a place was reserved before the close");
+        let read = receive(&mailbox).expect("a permit was given before the close");
         assert!(receive(&mailbox).is_none(), "no other message comes");
         sender.join().unwrap();
         assert_in_order(&[read], &[1]);
@@ -82,7 +82,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
     });
 }
 
-/// Checks that a closed mailbox also ends once its last reserved place is given up.
+/// Checks that a closed mailbox also ends once its last permit is given up.
 #[test]
 fn model_08_a_closed_mailbox_ends_after_its_last_place_is_given_up() {
     ::loom::model(|| {
@@ -90,7 +90,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_given_up() {
         mailbox.reserve().expect("it is open");
         let sender = spawn({
             let mailbox = mailbox.clone();
-            move || pass_on(&mailbox, mailbox.give_up_place())
+            move || pass_on(&mailbox, mailbox.give_up_permit())
         });
         pass_on(&mailbox, mailbox.close());
         assert!(receive(&mailbox).is_none(), "no message came");
@@ -98,7 +98,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_given_up() {
     });
 }
 
-/// Checks that a sender that gives up its place, before or after the grant, does not delay the next
+/// Checks that a sender that gives up its permit, before or after the grant, does not delay the next
 /// one.
 #[test]
 fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
@@ -108,23 +108,23 @@ fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
             Rc::new(Post::default()),
         );
         assert!(begin(&mailbox, post.letter(0, 0), Waker::noop()).is_none());
-        let mut place = None;
+        let mut entry = None;
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(mailbox.poll_reserve(&mut place, &mut cx).is_pending());
+        assert!(mailbox.poll_reserve(&mut entry, &mut cx).is_pending());
         let (bell, waker) = super::bounded::Bell::new();
         let next = begin(&mailbox, post.letter(1, 0), &waker).expect("there is no room");
         let reader = spawn({
             let mailbox = mailbox.clone();
             move || [receive(&mailbox), receive(&mailbox)].map(|read| read.expect("it is open"))
         });
-        match mailbox.poll_reserve(&mut place, &mut cx) {
+        match mailbox.poll_reserve(&mut entry, &mut cx) {
             Poll::Ready(granted) => {
                 granted.expect("it is open");
-                pass_on(&mailbox, mailbox.give_up_place());
+                pass_on(&mailbox, mailbox.give_up_permit());
             }
             Poll::Pending => pass_on(
                 &mailbox,
-                mailbox.leave_line(place.take().expect("the sender waits")),
+                mailbox.leave_line(entry.take().expect("the sender waits")),
             ),
         }
         assert!(

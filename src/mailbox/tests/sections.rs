@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::task::{Context, Poll, Waker};
 
-use super::super::{Batch, Mailbox, PlaceInLine};
+use super::super::{Batch, LineEntry, Mailbox};
 
 thread_local! {
     static COUNT: Cell<u32> = const { Cell::new(0) };
@@ -24,13 +24,13 @@ fn sections(f: impl FnOnce()) -> u32 {
     COUNT.get() - before
 }
 
-/// Polls a send of `number` once. Returns the place of the sender if it waits.
-fn send(mailbox: &Mailbox<u64>, number: u64) -> Option<PlaceInLine<u64>> {
-    let (mut message, mut place) = (Some(number), None);
+/// Polls a send of `number` once. Returns the entry of the sender if it waits.
+fn send(mailbox: &Mailbox<u64>, number: u64) -> Option<LineEntry<u64>> {
+    let (mut message, mut entry) = (Some(number), None);
     let mut context = Context::from_waker(Waker::noop());
-    let sent = mailbox.poll_send(&mut message, &mut place, 0, &mut context);
-    assert_eq!(sent.is_pending(), place.is_some());
-    place
+    let sent = mailbox.poll_send(&mut message, &mut entry, 0, &mut context);
+    assert_eq!(sent.is_pending(), entry.is_some());
+    entry
 }
 
 fn receive(mailbox: &Mailbox<u64>, number: u64) {
@@ -64,22 +64,22 @@ fn a_hundred_messages_are_sent_in_a_critical_section_each_and_one_for_each_furth
 #[test]
 fn a_sender_without_room_takes_two_critical_sections_to_wait() {
     let mailbox = full();
-    let mut place = None;
-    assert_eq!(sections(|| place = send(&mailbox, 100)), 2);
+    let mut entry = None;
+    assert_eq!(sections(|| entry = send(&mailbox, 100)), 2);
     let _ = mailbox.close();
     mailbox.refuse_line();
-    assert_eq!(place.and_then(|place| mailbox.give_up(place)), Some(100));
+    assert_eq!(entry.and_then(|entry| mailbox.give_up(entry)), Some(100));
 }
 
 #[test]
 fn a_read_that_lets_a_sender_in_takes_two_critical_sections() {
     let mailbox = full();
-    let places = [100, 101].map(|number| send(&mailbox, number).expect("there is no room"));
+    let entries = [100, 101].map(|number| send(&mailbox, number).expect("there is no room"));
     assert_eq!(sections(|| receive(&mailbox, 0)), 2);
     assert_eq!(sections(|| receive(&mailbox, 1)), 2);
     assert_eq!(sections(|| receive(&mailbox, 2)), 1);
-    for place in places {
-        assert_eq!(mailbox.give_up(place), None, "the mailbox took it");
+    for entry in entries {
+        assert_eq!(mailbox.give_up(entry), None, "the mailbox took it");
     }
 }
 

@@ -76,7 +76,7 @@ impl SimState {
                 }
                 return;
             }
-            MessageEvent::HasPlace(key) => {
+            MessageEvent::HasPermit(key) => {
                 self.sends_waiting -= mirror.leave(key);
                 return;
             }

@@ -143,11 +143,9 @@
 //! # }
 //! ```
 
-mod builder;
 mod definition;
 mod intake;
 mod running;
 
-pub use builder::machine;
 pub use definition::{Initial, Machine, Next};
-pub use running::Ended;
+pub use running::{Ended, machine};

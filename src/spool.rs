@@ -28,9 +28,7 @@
 //! [retries](SpoolBuilder::retries).
 
 mod arrival;
-mod assignment;
 mod builder;
-mod clock;
 mod dispatch;
 mod handle;
 mod limits;

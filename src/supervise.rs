@@ -7,15 +7,14 @@ mod child;
 mod error;
 mod options;
 mod rounds;
-mod status;
 mod stop;
 mod supervising;
 mod supervisor;
 mod tree;
 
+pub use child::{ChildState, ChildStatus};
 pub use error::{Escalated, NotAChild, StartError, StartProblem};
 pub use options::{Strategy, SupervisorBuilder};
-pub use status::{ChildState, ChildStatus};
 pub use supervisor::Supervisor;
 
 pub use crate::actor::{Restartable, Restarting, Restarts};

@@ -13,12 +13,13 @@ use std::sync::{Arc, Weak};
 
 use slab::Slab;
 
-use super::assignment::{Assignment, Desk};
 use super::limits::{PURGE_MIN, SpoolLimits};
 use super::outbox::{Errand, Outbox};
 use super::refusals::{RefusalReason, SpoolStatus};
 use super::spans::Spans;
-use super::worker::{Crew, OpenRequest, PoolWorker, QueuedRequest, RequestInfo, WorkerSlot};
+use super::worker::{
+    Assignment, Crew, Desk, OpenRequest, PoolWorker, QueuedRequest, RequestInfo, WorkerSlot,
+};
 use crate::actor::{Reply, WeakAddress};
 use crate::error::{AskError, Refusal};
 use crate::instant::Instant;

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::assignment::{Assignment, recover};
-use super::worker::PoolWorker;
+use super::worker::{Assignment, PoolWorker, recover};
 use crate::actor::{Address, Permit, Reply};
 use crate::contain::contain;
 use crate::error::Refusal;

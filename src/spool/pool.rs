@@ -6,11 +6,11 @@
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
 
-use super::assignment::{Assignment, Desk};
 use super::dispatch::Dispatch;
 use super::limits::SpoolLimits;
 use super::outbox::{Errand, Outbox};
 use super::refusals::RefusalReason;
+use super::worker::{Assignment, Desk};
 use crate::actor::{Permit, Reply};
 use crate::contain::{attempt, contain};
 use crate::error::{AskError, TellError};

@@ -1,12 +1,14 @@
-//! A child as its supervisor sees it: an actor, or another supervisor.
+//! A child as its supervisor sees it: an actor, or another supervisor, and its status.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::actor::{Address, Bond, BondOrder, Handle, Join};
 use crate::contain::contain;
+use crate::instant::Instant;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
 
@@ -99,5 +101,104 @@ impl<M: Send + 'static, T: Send + 'static> ErasedChild for ActorChild<M, T> {
 
     fn has_grace(&self) -> bool {
         true
+    }
+}
+
+/// A child of a supervisor, as [`Supervisor::children`](super::Supervisor::children) lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChildStatus {
+    /// The [`id`](crate::Address::id) of its address.
+    pub id: u64,
+    /// Its [`name`](crate::Address::name), if it has one.
+    pub name: Option<String>,
+    /// The [number](crate::Context::incarnation_number) of its incarnation: 0 for the first.
+    pub incarnation: u64,
+    /// How often it was restarted, for any reason.
+    pub restarts: u64,
+    /// What it does now.
+    pub state: ChildState,
+    /// The text of its last fault, if it had any.
+    pub last_fault: Option<String>,
+}
+
+/// What a child of a supervisor does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChildState {
+    /// It waits to begin for the first time.
+    Starting,
+    /// It runs.
+    Running,
+    /// It waits before its restart.
+    BackingOff {
+        /// The time that is left.
+        left: Duration,
+    },
+    /// Its last incarnation ends, or the next one is about to begin.
+    Restarting,
+    /// It was asked to stop.
+    Stopping,
+}
+
+/// The status of a child, as the supervisor keeps it.
+pub(super) struct ChildRecord {
+    pub(super) info: TaskInfo,
+    pub(super) incarnation: u64,
+    pub(super) restarts: u64,
+    pub(super) state: ChildState,
+    /// The end of its back-off, while it has one.
+    pub(super) until: Option<Instant>,
+    last_fault: Option<Arc<str>>,
+    has_begun: bool,
+    /// It has reported a failure, and has not begun since.
+    pub(super) has_failed: bool,
+}
+
+impl ChildRecord {
+    pub(super) fn new(info: TaskInfo) -> Self {
+        ChildRecord {
+            info,
+            incarnation: 0,
+            restarts: 0,
+            state: ChildState::Starting,
+            until: None,
+            last_fault: None,
+            has_begun: false,
+            has_failed: false,
+        }
+    }
+
+    /// Notes that the incarnation with this number begins.
+    pub(super) fn begin(&mut self, incarnation: u64) {
+        self.incarnation = incarnation;
+        self.restarts += u64::from(self.has_begun);
+        (self.has_begun, self.has_failed) = (true, false);
+    }
+
+    /// Notes that the incarnation has failed, with this text if it panicked.
+    pub(super) fn fail(&mut self, text: Option<&Arc<str>>) {
+        self.has_failed = true;
+        self.last_fault = text.cloned().or(self.last_fault.take());
+    }
+
+    pub(super) fn public(&self) -> ChildStatus {
+        ChildStatus {
+            id: self.info.id(),
+            name: self.info.name().map(Into::into),
+            incarnation: self.incarnation,
+            restarts: self.restarts,
+            state: match (self.state, self.left()) {
+                (ChildState::Restarting, Some(left)) => ChildState::BackingOff { left },
+                (state, _) => state,
+            },
+            last_fault: self.last_fault.as_deref().map(Into::into),
+        }
+    }
+
+    /// Returns what is left of the back-off.
+    fn left(&self) -> Option<Duration> {
+        let left = self.until? - Instant::now();
+        (!left.is_zero()).then_some(left)
     }
 }

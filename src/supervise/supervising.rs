@@ -21,10 +21,9 @@ use std::task::{Context as TaskContext, Poll};
 use futures_core::Stream;
 use futures_util::future::BoxFuture;
 
-use super::child::ErasedChild;
+use super::child::{ChildState, ErasedChild};
 use super::error::Escalated;
 use super::options::SupervisorBuilder;
-use super::status::ChildState;
 use super::tree::{Tree, TreeEvent};
 use crate::actor::{BondOrder, BondReport, Context, History};
 use crate::instant::Instant;

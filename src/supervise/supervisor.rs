@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::child::{ActorChild, ErasedChild, ended};
+use super::child::{ActorChild, ChildStatus, ErasedChild, ended};
 use super::error::{Escalated, NotAChild, StartError, StartProblem};
 use super::options::SupervisorBuilder;
-use super::status::ChildStatus;
 use super::supervising::Supervising;
 use super::tree::{ChildStart, Tree, TreeEvent};
 use crate::actor::{

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 
-use super::child::ErasedChild;
+use super::child::{ChildRecord, ChildStatus, ErasedChild};
 use super::error::Escalated;
-use super::status::{ChildRecord, ChildStatus};
 use crate::actor::{BondOrder, BondReport};
 use crate::runtime::context;
 use crate::sync::{Mutex, MutexGuard};

@@ -212,7 +212,7 @@ impl Link {
             let outgoing = lock(&self.outgoing).all();
             outgoing.iter().for_each(|stream| stream.grant_credit());
             let incoming = lock(&self.incoming).all();
-            incoming.iter().for_each(|stream| stream.gives_credit(self));
+            incoming.iter().for_each(|stream| stream.give_credit(self));
         }
     }
 
@@ -273,19 +273,19 @@ impl Link {
     }
 
     /// Adds a stream. Returns its number, or `None` if the link is down.
-    fn adds_outgoing(&self, stream: &Arc<Outgoing>) -> Option<u64> {
+    fn add_outgoing(&self, stream: &Arc<Outgoing>) -> Option<u64> {
         let mut streams = lock(&self.outgoing);
         let number = streams.next_number();
         streams.insert(number, stream.clone()).ok()?;
         Some(number)
     }
 
-    fn forgets_outgoing(&self, stream: u64) {
+    fn forget_outgoing(&self, stream: u64) {
         let forgotten = lock(&self.outgoing).remove(stream);
         drop(forgotten);
     }
 
-    fn forgets_incoming(&self, stream: u64) {
+    fn forget_incoming(&self, stream: u64) {
         let forgotten = lock(&self.incoming).remove(stream);
         drop(forgotten);
     }
@@ -412,7 +412,7 @@ impl Link {
         };
         let why = distance(why, &outgoing.target.kind);
         outgoing.end(why.clone());
-        self.forgets_outgoing(stream);
+        self.forget_outgoing(stream);
         let asks = lock(&self.asks).take_untaken(stream, taken);
         asks.into_iter()
             .for_each(|ask| ask.lose(why.clone().into()));

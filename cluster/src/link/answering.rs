@@ -52,7 +52,7 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
         };
         *answer = None;
         drop(answer);
-        self.link.answered(self.ask);
+        self.link.forget_answering(self.ask);
         self.send(outcome);
     }
 
@@ -91,7 +91,7 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
         }
         // Pairs with the order in `asker_is_gone`: one of the two sees what the other one has done.
         if has_asks && lock(&self.link.given_up).contains(&ask) {
-            self.link.loses_asks_of_answer(ask);
+            self.link.lose_asks_of_answer(ask);
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ const MOST_GIVEN_UP: usize = 1 << 14;
 impl Link {
     /// Keeps a reply that came, so that its asker can give up. Returns false if that is so already,
     /// or if the link is down.
-    fn answers(&self, ask: u64, answering: Arc<dyn ReceivedAsk>) -> bool {
+    fn keep_answering(&self, ask: u64, answering: Arc<dyn ReceivedAsk>) -> bool {
         if lock(&self.given_up).remove(&ask) {
             return false;
         }
@@ -117,7 +117,7 @@ impl Link {
     }
 
     /// Forgets a reply that has its outcome.
-    fn answered(&self, ask: u64) {
+    fn forget_answering(&self, ask: u64) {
         let answered = lock(&self.answering).remove(ask);
         drop(answered);
     }
@@ -136,11 +136,11 @@ impl Link {
                 given_up.pop_first();
             }
         }
-        self.loses_asks_of_answer(ask);
+        self.lose_asks_of_answer(ask);
     }
 
     /// Ends the asks whose replies are in an answer that is not taken.
-    fn loses_asks_of_answer(&self, ask: u64) {
+    fn lose_asks_of_answer(&self, ask: u64) {
         let lost = lock(&self.asks).take_of_answer(ask);
         let why = || RemoteAskError::NoReply("the answer that had the reply was not taken".into());
         lost.into_iter().for_each(|ask| ask.lose(why()));
@@ -149,7 +149,7 @@ impl Link {
 
 impl<T: Serialize + Send + 'static> ReceivedAsk for Answerer<T> {
     fn arm(self: Arc<Self>) {
-        match self.link.answers(self.ask, self.clone()) {
+        match self.link.keep_answering(self.ask, self.clone()) {
             true => self.look(),
             false => self.abandon(),
         }

@@ -157,11 +157,11 @@ impl Incoming {
             .1
             .saturating_add(link.frame_length(self.stream, bytes));
         drop(state);
-        self.gives_credit_if_due(link);
+        self.give_credit_if_due(link);
     }
 
     /// Gives credit back if it is a portion, or the last that is under way and wanted.
-    fn gives_credit_if_due(&self, link: &Link) {
+    fn give_credit_if_due(&self, link: &Link) {
         let Window { messages, bytes } = self.window;
         let is_due = {
             let state = lock(&self.state);
@@ -170,13 +170,13 @@ impl Incoming {
                 || state.wants_credit && state.under_way.0 == 0
         };
         if is_due {
-            self.gives_credit(link);
+            self.give_credit(link);
         }
     }
 
     /// Gives credit back for what was taken. If the link is clogged, that waits until it has room: a
     /// peer that does not read gets nothing to do.
-    pub(crate) fn gives_credit(&self, link: &Link) {
+    pub(crate) fn give_credit(&self, link: &Link) {
         if !link.has_room() {
             return;
         }
@@ -265,13 +265,13 @@ impl Incoming {
     /// Gives credit back as soon as nothing is under way.
     pub(crate) fn return_credit(&self, link: &Link) {
         lock(&self.state).wants_credit = true;
-        self.gives_credit_if_due(link);
+        self.give_credit_if_due(link);
     }
 
     /// Ends the stream, since the sender has no address any more. All messages were taken, as it says.
     pub(crate) fn close(&self, link: &Link) {
         self.end(|_| {});
-        link.forgets_incoming(self.stream);
+        link.forget_incoming(self.stream);
     }
 
     /// Ends the stream, and sends the reason.
@@ -279,7 +279,7 @@ impl Incoming {
         let stream = self.stream;
         // Askers are notified first that the stream has ended, and not that their replies are lost.
         self.end(|taken| {
-            link.forgets_incoming(stream);
+            link.forget_incoming(stream);
             link.push(&LinkFrame::Ended { stream, taken, why }.encode());
         });
     }

@@ -94,7 +94,7 @@ impl Outgoing {
             if state.link.is_some() || state.end.is_some() {
                 return;
             }
-            let Some(stream) = link.adds_outgoing(self) else {
+            let Some(stream) = link.add_outgoing(self) else {
                 state.end = Some(Distance::Lost);
                 return;
             };
@@ -130,7 +130,7 @@ impl Outgoing {
             state.messages = state.messages.saturating_add(messages).min(most);
             state.bytes = (state.bytes + i64::from(bytes)).min(i64::from(most_bytes));
         });
-        self.ends_unused();
+        self.end_if_unused();
     }
 
     /// Adds a handle. Returns `None` if the stream has an end.
@@ -158,7 +158,7 @@ impl Outgoing {
                 link.push(&LinkFrame::ReturnCredit { stream }.encode());
             }
         }
-        self.ends_unused();
+        self.end_if_unused();
     }
 
     /// Returns whether all credit is here: nothing is under way. It is more than the window if a peer
@@ -168,7 +168,7 @@ impl Outgoing {
     }
 
     /// Ends the stream if it has no handle and nothing is under way (OUT-5).
-    fn ends_unused(&self) {
+    fn end_if_unused(&self) {
         let link = {
             let mut state = lock(&self.state);
             if state.handles > 0 || !self.has_all_credit(&state) || state.end.is_some() {
@@ -184,7 +184,7 @@ impl Outgoing {
         };
         self.ended.notify(usize::MAX);
         if let Some((link, stream)) = link {
-            link.forgets_outgoing(stream);
+            link.forget_outgoing(stream);
         }
     }
 

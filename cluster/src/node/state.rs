@@ -72,7 +72,7 @@ impl NodeState {
     }
 
     /// Returns why a node is not to be connected with this one, if that is so.
-    pub(crate) fn admits(&self, member: &ClusterMember) -> Result<(), String> {
+    pub(crate) fn check_member(&self, member: &ClusterMember) -> Result<(), String> {
         let me = &self.hello.member;
         if member.incarnation == me.incarnation {
             return Err("the address is that of this node".into());
@@ -116,7 +116,7 @@ impl NodeState {
         wire: Arc<dyn LinkWire>,
     ) -> Result<Arc<Link>, String> {
         let member = hello.member.clone();
-        self.admits(&member)?;
+        self.check_member(&member)?;
         // STATE-2
         if let Some(old) = self.link_to(&member.name) {
             self.down(&old);
@@ -205,7 +205,10 @@ impl NodeState {
                     return;
                 };
                 sleep.await;
-                if this.upgrade().is_none_or(|this| this.forgets(actor)) {
+                if this
+                    .upgrade()
+                    .is_none_or(|this| this.forget_unless_used(actor))
+                {
                     return;
                 }
             }
@@ -229,7 +232,7 @@ impl NodeState {
     }
 
     /// Forgets an actor, unless a stream to it exists.
-    fn forgets(&self, actor: u64) -> bool {
+    fn forget_unless_used(&self, actor: u64) -> bool {
         let links = self.peers().all_links();
         if links.iter().any(|link| link.has_stream_to(actor)) {
             return false;

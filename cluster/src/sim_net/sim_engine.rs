@@ -106,7 +106,7 @@ impl SimEngine {
     }
 
     /// Adds an arrival to a lane, behind all others. Does nothing if the lane is gone.
-    fn arrives(&self, number: u64, takes: Duration, arrival: Arrival) {
+    fn push_arrival(&self, number: u64, takes: Duration, arrival: Arrival) {
         if let Some(lane) = lock(&self.lanes).get_mut(&number) {
             // Beyond the end of the clock, it never arrives.
             let Some(due) = Instant::now().checked_add(takes) else {
@@ -259,9 +259,9 @@ impl SimEngine {
         };
         let out = Arrival::Connection(here.hello.clone(), wire(other, self));
         let takes = lock(net).draw();
-        other.arrives(number, takes, out);
+        other.push_arrival(number, takes, out);
         let back = Arrival::Connection(there.hello.clone(), wire(self, other));
-        self.arrives(number, Duration::ZERO, back);
+        self.push_arrival(number, Duration::ZERO, back);
     }
 }
 
@@ -274,7 +274,7 @@ impl LinkWire for SimWire {
         };
         if !from.tasks.stop.is_stopped() {
             let takes = lock(&net).draw();
-            to.arrives(self.number, takes, Arrival::Frame(frame.to_vec()));
+            to.push_arrival(self.number, takes, Arrival::Frame(frame.to_vec()));
         }
     }
 
@@ -292,7 +292,7 @@ impl LinkWire for SimWire {
         }
         if let (Some(to), Some(net)) = (self.to.upgrade(), self.net.upgrade()) {
             let takes = lock(&net).draw();
-            to.arrives(self.number, takes, Arrival::End);
+            to.push_arrival(self.number, takes, Arrival::End);
         }
     }
 }

@@ -209,7 +209,7 @@ fn driven(mut turn: impl FnMut(&mut Context<'_>) -> Poll<()> + Send + 'static) -
 
 /// Nothing else wakes a thread that could poll: the watchdog wakes the idle worker, or looks itself.
 #[test]
-fn a_socket_is_attended_to_while_the_worker_that_sat_has_a_long_turn() {
+fn a_socket_is_attended_to_while_the_worker_that_polled_has_a_long_turn() {
     let _alone = alone();
     for has_idle in [false, true] {
         let (near, mut far) = pair();

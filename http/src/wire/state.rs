@@ -205,7 +205,7 @@ impl<'a> ConnectionState<'a> {
 
     /// Notes that nothing has come, and what must come. Returns whether the client is late with it.
     /// If `is_idle`, it has sent no part of it.
-    pub(super) fn awaits(&self, awaited: AwaitedPart, is_idle: bool) -> bool {
+    pub(super) fn note_awaited(&self, awaited: AwaitedPart, is_idle: bool) -> bool {
         let is_same = self.awaited() == awaited;
         let is_late = self.is_late() && is_same;
         self.is_late.store(false, Relaxed);

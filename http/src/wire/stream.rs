@@ -156,7 +156,7 @@ impl<'a> CheckedSocket<'a> {
             (_, true) => AwaitedPart::HEAD,
             (_, false) => AwaitedPart::REST,
         };
-        let is_late = self.shared.awaits(awaited, self.buffer.is_empty());
+        let is_late = self.shared.note_awaited(awaited, self.buffer.is_empty());
         // A part of a head has come, so the client gets an answer.
         if is_late && !self.buffer.is_empty() {
             let head = mem::take(&mut self.buffer);

@@ -110,14 +110,14 @@ impl Dials {
     }
 
     /// Remembers a link that is up.
-    pub(super) fn came_up(&self, link: &Arc<Link>, is_dialled: bool) {
+    pub(super) fn note_up(&self, link: &Arc<Link>, is_dialled: bool) {
         let young = &mut lock(&self.state).young;
         young.retain(|(_, since, _)| since.elapsed() < YOUTH);
         young.push((Arc::downgrade(link), Instant::now(), is_dialled));
     }
 
     /// Returns whether this node has dialled the link, if it came up lately.
-    pub(super) fn is_young(&self, link: &Arc<Link>) -> Option<bool> {
+    pub(super) fn was_dialled_lately(&self, link: &Arc<Link>) -> Option<bool> {
         let state = lock(&self.state);
         let mut young = state
             .young

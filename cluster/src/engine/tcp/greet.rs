@@ -46,7 +46,7 @@ impl Tcp {
             self.send_hello(&mut socket).await?;
             let hello = self.receive_hello(&mut socket).await?;
             // The dialler receives it as it is: it is welcome, or this is why not.
-            let up: Result<(), String> = self.comes_up(&hello, false);
+            let up: Result<(), String> = self.check_link(&hello, false);
             // Until the link is up, this node sends no hello to that one elsewhere.
             let _greeted = self.dials.greet(&hello.member);
             write(&mut socket, &framed(&up)).await?;
@@ -80,11 +80,11 @@ impl Tcp {
                 return Ok(Err(name));
             };
             // The other node receives nothing about a link that is not to be.
-            self.comes_up(&hello, true)?;
+            self.check_link(&hello, true)?;
             self.send_hello(&mut socket).await?;
             // What the other node has found of this one.
             receive::<Result<(), String>>(&mut socket).await??;
-            self.comes_up(&hello, true)?;
+            self.check_link(&hello, true)?;
             Ok(Ok(self.begin(hello, socket, true)?))
         };
         match in_time(greeted).await? {
@@ -148,10 +148,10 @@ impl Tcp {
         Ok(hello)
     }
 
-    /// Returns whether a link to this peer is to come up, beside one that may exist.
-    fn comes_up(&self, hello: &Hello, is_dialled: bool) -> Result<(), String> {
+    /// Returns why no link to this peer may come up, beside one that may exist.
+    fn check_link(&self, hello: &Hello, is_dialled: bool) -> Result<(), String> {
         let state = self.state().ok_or("the node is closed")?;
-        state.admits(&hello.member)?;
+        state.check_member(&hello.member)?;
         let ClusterMember {
             name, incarnation, ..
         } = &hello.member;
@@ -162,7 +162,7 @@ impl Tcp {
         let old = state.link_to(name);
         let old = old.filter(|old| old.peer.member.incarnation == *incarnation);
         let old_is_right =
-            (old.and_then(|old| self.dials.is_young(&old))).is_some_and(lower_dialled);
+            (old.and_then(|old| self.dials.was_dialled_lately(&old))).is_some_and(lower_dialled);
         let is_late = old_is_right && !lower_dialled(is_dialled);
         match is_crossed || is_late {
             true => Err("the nodes have dialled each other at the same time".into()),
@@ -180,7 +180,7 @@ impl Tcp {
         let (wire, connection) = wire::new(socket, state.limits().frame);
         let member = hello.member.clone();
         let link = state.up(hello, wire)?;
-        self.dials.came_up(&link, is_dialled);
+        self.dials.note_up(&link, is_dialled);
         self.dial_members(&[member], true);
         Ok((link, connection))
     }

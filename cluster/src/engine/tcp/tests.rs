@@ -143,9 +143,9 @@ async fn greet(
     bytes.extend(framed(&hello));
     connection.write_all(&bytes).await.unwrap();
     connection.flush().await.unwrap();
-    // 0 is the first verdict: welcome.
-    let verdict = read(connection).await;
-    let is_welcome = verdict.is_some_and(|verdict| verdict == [0]);
+    // 0 is `Ok`: welcome.
+    let answer = read(connection).await;
+    let is_welcome = answer.is_some_and(|answer| answer == [0]);
     (is_welcome, theirs.member.incarnation)
 }
 

@@ -219,12 +219,12 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     (
         "a_displaced_thread_stays_the_worker",
-        "model_29_a_place_has",
+        "model_29_a_worker_has",
         "a token is run once",
     ),
     (
         "a_panic_leaves_the_search",
-        "model_29_a_place_whose_loop_panics",
+        "model_29_a_worker_whose_loop_panics",
         DEADLOCK,
     ),
     (

@@ -1,4 +1,4 @@
-//! A thread's parking place: one token, which other threads leave to wake the thread.
+//! How a thread sleeps: one token, which other threads leave to wake the thread.
 //!
 //! An `unpark` before `park` is not lost: the token stays until it is taken. Tokens do not
 //! accumulate.
@@ -28,7 +28,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Condvar, MODEL, Mutex, Process, mutant, yield_now};
 use crate::waker::KeptWaker;
 
-/// A parking place of one thread, which any thread may unpark.
+/// The parker of one thread, which any thread may unpark.
 pub(crate) struct Parker {
     /// [`NOTHING`], [`TOKEN`] or [`PARKED`].
     state: AtomicU32,
@@ -37,7 +37,7 @@ pub(crate) struct Parker {
     /// Only its thread uses it: for this many waits it does not check before it sleeps, since
     /// another thread took its core when it did.
     wary: AtomicU32,
-    place: Mutex<ParkPlace>,
+    parked: Mutex<ParkState>,
     left: Condvar,
 }
 
@@ -47,7 +47,7 @@ const TOKEN: u32 = 1;
 const PARKED: u32 = 2;
 
 #[derive(Default)]
-struct ParkPlace {
+struct ParkState {
     /// The waker for the thread, if it waits elsewhere.
     waker: Option<KeptWaker>,
     /// How many more parks time out in this model, and how long they may be at most.
@@ -91,7 +91,7 @@ impl Parker {
             state: AtomicU32::new(NOTHING),
             was_short: AtomicBool::new(false),
             wary: AtomicU32::new(0),
-            place: Mutex::new(ParkPlace::default()),
+            parked: Mutex::new(ParkState::default()),
             left: Condvar::new(),
         }
     }
@@ -176,7 +176,7 @@ impl Parker {
         let mut waker = None;
         if !mutant("unpark_without_the_lock") {
             // (PARK-1) The thread waits from here on.
-            waker = self.place.lock().waker.take();
+            waker = self.parked.lock().waker.take();
         }
         self.left.notify_one();
         if let Some(waker) = waker.filter(|_| !mutant("unpark_wakes_no_driver")) {
@@ -187,16 +187,16 @@ impl Parker {
     /// Takes the token; returns whether there was one. If not, stores `waker` for the next one,
     /// until [`stop_waiting`](Parker::stop_waiting), since the thread waits elsewhere.
     pub(crate) fn poll(&self, waker: KeptWaker) -> bool {
-        let mut place = self.place.lock();
+        let mut parked = self.parked.lock();
         // (PARK-1) Before the exchange: a thread that replaces `PARKED` finds it.
-        let before = place.waker.replace(waker);
+        let before = parked.waker.replace(waker);
         // AcqRel pairs with that of `unpark`, if there is a token.
         let parks =
             self.state
                 .compare_exchange(NOTHING, PARKED, Ordering::AcqRel, Ordering::Acquire);
         let had_one = parks == Err(TOKEN) && self.take();
-        let unwanted = if had_one { place.waker.take() } else { None };
-        drop(place);
+        let unwanted = if had_one { parked.waker.take() } else { None };
+        drop(parked);
         drop((before, unwanted));
         had_one
     }
@@ -204,7 +204,7 @@ impl Parker {
     /// Ends a wait that began in [`poll`](Parker::poll), and takes the token; returns whether there
     /// was one.
     pub(crate) fn stop_waiting(&self) -> bool {
-        let unwanted = self.place.lock().waker.take();
+        let unwanted = self.parked.lock().waker.take();
         drop(unwanted);
         // AcqRel pairs with that of `unpark`.
         self.state.swap(NOTHING, Ordering::AcqRel) == TOKEN
@@ -220,13 +220,13 @@ impl Parker {
 
     /// Blocks the thread until there is a token, for at most `wait`; returns whether there was one.
     fn sleep(&self, wait: Option<Duration>) -> bool {
-        let mut place = self.place.lock();
+        let mut parked = self.parked.lock();
         // AcqRel pairs with that of `unpark`, if there is a token.
         let before =
             self.state
                 .compare_exchange(NOTHING, PARKED, Ordering::AcqRel, Ordering::Acquire);
-        while before.is_ok() && !place.is_over(wait) {
-            place = self.left.wait(place, wait);
+        while before.is_ok() && !parked.is_over(wait) {
+            parked = self.left.wait(parked, wait);
             // Relaxed: the swap below takes the token. Without a timeout, a wake-up without a token
             // is spurious.
             if self.state.load(Ordering::Relaxed) == TOKEN || wait.is_some() && !MODEL {
@@ -241,7 +241,7 @@ impl Parker {
     /// threads that park here. No other time passes in a model.
     #[cfg(all(test, greenroom_loom))]
     pub(crate) fn let_time_pass(&self, parks: u32, longest: Duration) {
-        self.place.lock().ending = (parks, longest);
+        self.parked.lock().ending = (parks, longest);
         self.left.notify_one();
     }
 }
@@ -252,7 +252,7 @@ impl Wake for Parker {
     }
 }
 
-impl ParkPlace {
+impl ParkState {
     /// Returns whether a park with this timeout must end, or not begin.
     #[cfg(not(greenroom_loom))]
     fn is_over(&self, wait: Option<Duration>) -> bool {

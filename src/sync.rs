@@ -2,7 +2,7 @@
 //!
 //! No other module of the crate names `std::sync::atomic`, `Mutex` or `Condvar`. So under `--cfg
 //! greenroom_loom` the model checker explores every structure that uses this module. A mutex never
-//! reports poison: the places that call user code handle its panics.
+//! reports poison: the callers of user code handle its panics.
 
 #[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 compile_error!(

@@ -1,4 +1,4 @@
-//! The face of a tracer: what it hears of actors and their messages, and a tracer that writes lines.
+//! Tracers: what they receive of actors and their messages, and a tracer that writes lines.
 //!
 //! A tracer gets names and texts, never a message itself. It knows nothing of actors and runtimes,
 //! which call it.
@@ -13,7 +13,7 @@ mod spans;
 
 pub use call::Tracer;
 pub use call::forwarding;
-pub(crate) use call::{call, forwarded_from, tell, wants};
+pub(crate) use call::{call, forwarded_from, trace, wants};
 pub use event::{Event, EventKind, Level, LevelError, MessageSource};
 pub use lines::Lines;
 pub(crate) use name::{Subject, called, short};

@@ -59,7 +59,7 @@ impl<M> CoreRef<'_, M> {
     /// Traces an event of this actor.
     fn trace_kind(self, kind: EventKind<'_>) {
         if let Some(tracer) = self.tracer() {
-            tracer::tell(tracer, || self.subject(), kind);
+            tracer::trace(tracer, || self.subject(), kind);
         }
     }
 
@@ -145,7 +145,7 @@ impl<M> CoreRef<'_, M> {
             None => EventKind::Sent { message, to },
         };
         if let Some(tracer) = self.tracer() {
-            tracer::tell(tracer, run::subject, kind);
+            tracer::trace(tracer, run::subject, kind);
         }
     }
 

@@ -24,7 +24,7 @@ fn free_all(blocks: BTreeSet<NonNull<()>>, layout: Layout) {
         .for_each(|block| unsafe { free(block, layout) });
 }
 
-fn places(blocks: &BTreeSet<NonNull<()>>) -> BTreeSet<usize> {
+fn addresses(blocks: &BTreeSet<NonNull<()>>) -> BTreeSet<usize> {
     blocks.iter().map(|block| block.addr().get()).collect()
 }
 
@@ -63,13 +63,13 @@ fn blocks_freed_by_one_thread_are_reused_by_another() {
     let layout = layout(600);
     let other = thread::spawn(move || {
         let blocks = take_some(COUNT, layout);
-        let freed = places(&blocks);
+        let freed = addresses(&blocks);
         free_all(blocks, layout);
         freed
     });
     let freed = other.join().unwrap();
     let blocks = take_some(COUNT, layout);
-    let same = places(&blocks).intersection(&freed).count();
+    let same = addresses(&blocks).intersection(&freed).count();
     // Two magazines stayed with the thread, which freed them to the allocator when it ended.
     let lost = 2 * Magazine::full(class_of(layout).unwrap());
     assert!(!KEEPS || same >= COUNT - lost, "{same} of {COUNT}");

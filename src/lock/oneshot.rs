@@ -2,7 +2,7 @@
 //! reference count.
 //!
 //! An end that is alone needs no lock any more, and an end finishes with a plain store. So two
-//! threads that tell each other one thing pay one read-modify-write each, where a lock in an `Arc`
+//! threads that pass each other one thing pay one read-modify-write each, where a lock in an `Arc`
 //! takes six. An end can be put into a word that threads share, out of which one of them takes it.
 //!
 //! # Invariants

@@ -202,7 +202,7 @@ impl Pinned {
     #[inline(never)]
     fn spawn_at<F, Fut>(
         &self,
-        place: Option<&'static Location<'static>>,
+        location: Option<&'static Location<'static>>,
         make: F,
     ) -> Task<Fut::Output>
     where
@@ -216,9 +216,9 @@ impl Pinned {
         }
         if const { is_large::<F>() || is_large::<Fut>() } {
             let make = Box::new(make);
-            return PinnedThread::spawn(&self.thread, || Box::pin(make()), place);
+            return PinnedThread::spawn(&self.thread, || Box::pin(make()), location);
         }
-        PinnedThread::spawn(&self.thread, make, place)
+        PinnedThread::spawn(&self.thread, make, location)
     }
 
     /// Creates a value on the thread and keeps it there; the returned `Hosted` calls it from any

@@ -97,7 +97,7 @@ impl<T: 'static> Hosted<T> {
         Either::Right(self.call(|value| call(&mut value.borrow_mut())))
     }
 
-    /// Calls the function on the thread of the value. Not `async`, which would keep a second place
+    /// Calls the function on the thread of the value. Not `async`, which would keep a second copy
     /// for the closure.
     fn call<R, F>(&self, call: F) -> impl Future<Output = Result<R, HostFault>>
     where

@@ -57,9 +57,13 @@ impl PinnedLocal {
         })
     }
 
-    /// Spawns a plain task on this thread, at `place` in the program. If the thread is ending, the
+    /// Spawns a plain task on this thread, at `location` in the program. If the thread is ending, the
     /// task is a cancelled one.
-    pub(super) fn spawn<F>(&self, future: F, place: &'static Location<'static>) -> Task<F::Output>
+    pub(super) fn spawn<F>(
+        &self,
+        future: F,
+        location: &'static Location<'static>,
+    ) -> Task<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
@@ -74,7 +78,7 @@ impl PinnedLocal {
             value
         });
         // SAFETY: (PINNED-1) this is its thread, since a `PinnedLocal` is not `Send`.
-        unsafe { spawn_unchecked(self.thread.clone(), future, Some(place)) }
+        unsafe { spawn_unchecked(self.thread.clone(), future, Some(location)) }
     }
 
     pub(super) fn insert(&self, value: Rc<dyn Any>) -> usize {

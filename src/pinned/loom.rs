@@ -89,8 +89,8 @@ fn model_34_shutdown_is_notified_of_runnables_a_pinned_thread_takes() {
         pinned.close();
         pinned.stop_cells();
         let left = pinned.before();
-        let tells = thread.join().unwrap();
-        assert!(left == 0 || tells, "the shutdown is not notified");
+        let notifies = thread.join().unwrap();
+        assert!(left == 0 || notifies, "the shutdown is not notified");
         assert_eq!(fate.of(), (1, 0), "run once");
     });
 }

@@ -138,12 +138,12 @@ impl PinnedThread {
         self.runtime.host_progressed();
     }
 
-    /// Spawns a plain task on the thread, at `place` in the program; if the thread has ended, the
+    /// Spawns a plain task on the thread, at `location` in the program; if the thread has ended, the
     /// task is a cancelled one.
     pub(super) fn spawn<F, Fut>(
         this: &Arc<PinnedThread>,
         make: F,
-        place: Option<&'static Location<'static>>,
+        location: Option<&'static Location<'static>>,
     ) -> Task<Fut::Output>
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -159,7 +159,7 @@ impl PinnedThread {
         });
         // SAFETY: (PINNED-1) before its first poll the future holds nothing but `make`, which is
         // `Send`; from then on only its thread polls and drops it.
-        unsafe { spawn_unchecked(this.clone(), future, place) }
+        unsafe { spawn_unchecked(this.clone(), future, location) }
     }
 
     /// Sends `job` to be called on the thread; the caller holds a keep meanwhile.

@@ -1,14 +1,14 @@
 //! `block_on`: a thread that waits for a future while the workers run all other tasks.
 //!
-//! The future counts as activity while it is ready or polled. On a thread that runs tasks, a worker
-//! gives its place away before it waits.
+//! The future counts as activity while it is ready or polled. A thread that is a
+//! worker gives the worker away before it waits.
 //!
 //! # Invariants
-//! - PLACE-1: a place (the queues and the parker of one index) has one thread at a time. A thread
-//!   that gives its place away touches nothing of it from the moment when another thread may have
+//! - WORKER-1: a worker (the queues and the parker of one index) has one thread at a time. A thread
+//!   that gives the worker away touches nothing of it from the moment when another thread may have
 //!   it. Whatever the former worker wakes from then on is pushed from outside, as by any other
 //!   thread.
-//! - PLACE-2: exactly one thread takes a place that is given away, also during a shutdown.
+//! - WORKER-2: exactly one thread takes a worker that is given away, also during a shutdown.
 //! - WAIT-1: a wait may take an unpark token that was left for a surrounding wait, or for the loop
 //!   of its thread. Therefore these check what they wait for before they park, or find the token
 //!   that each wait leaves when it is over.
@@ -46,8 +46,8 @@ impl Runtime {
     ///
     /// # In a task
     ///
-    /// `block_on` may be called in a task of a worker. The worker then gives its queues and its
-    /// place to a spare thread, and waits. A spare thread is an idle thread of
+    /// `block_on` may be called in a task of a worker. The worker then gives its queues to
+    /// a spare thread, and waits. A spare thread is an idle thread of
     /// [`unblock`](crate::unblock()) or a new one. The task continues on its thread until it
     /// suspends or completes; then that thread joins the pool of `unblock`. Each task that waits
     /// like this occupies a thread, whereas a task that awaits occupies none. A shutdown leaves
@@ -199,7 +199,7 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn TimerClock>>, String> {
                  nowhere else: await the future instead"
                     .into(),
             )),
-            // A reactor may wait if it is driven by a turn that has given its place away.
+            // A reactor may wait if it is driven by a turn that has given its worker away.
             Role::Reacting if !is_displaced.get() => Some(Err(
                 "`block_on` was called in a waker that a driver called on a worker thread, which \
                  would wait for itself"
@@ -230,11 +230,11 @@ pub(crate) fn may_wait() -> bool {
     !is_pinned && context::stage().is_none()
 }
 
-/// Gives a worker's place away, unless no thread needs it.
+/// Gives a worker away, unless no thread needs it.
 fn make_way_of<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {
     let runtime = context.runtime;
     if runtime.is_over() || runtime.is_simulated() {
-        // In a shutdown that is over, the place has nothing left to run, and this thread must clear
+        // In a shutdown that is over, the worker has nothing left to run, and this thread must clear
         // it. In a simulation this is the only thread.
         return Ok(());
     }

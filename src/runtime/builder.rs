@@ -27,7 +27,7 @@ use crate::tracer::{EventKind, Tracer};
 /// The largest number of workers of one runtime. It exceeds the cores of any machine, so a larger
 /// number is a mistake, and one that would cost hundreds of megabytes of stacks.
 pub(crate) const WORKERS_MAX: usize = 1024;
-/// The default highest priority of an actor: eight levels are as many as programs tell apart.
+/// The default highest priority of an actor: eight levels are as many as programs use.
 const PRIORITIES: u8 = 7;
 /// The default time that `shutdown` waits for actors.
 const GRACE: Duration = Duration::from_secs(5);

@@ -48,7 +48,7 @@ pub(crate) enum Role<'a> {
     Closing,
     /// A thread for blocking calls.
     Blocking,
-    /// A thread that was this worker and has given its place away, until its turn ends.
+    /// A thread that was this worker and has given it away, until its turn ends.
     Displaced(&'a WorkerLocal<'a>),
     Worker(&'a WorkerLocal<'a>),
     /// A worker's thread that runs the driver while the worker waits.
@@ -76,7 +76,7 @@ impl<'a> ThreadContext<'a> {
         self.outer.set(outer);
         EnteredContext {
             outer,
-            _place: PhantomData,
+            _context: PhantomData,
         }
     }
 
@@ -143,7 +143,7 @@ crate::sync::thread_local! {
 /// The guard of an entered context; dropping it leaves the context.
 pub(crate) struct EnteredContext<'a> {
     outer: *const ThreadContext<'static>,
-    _place: PhantomData<&'a ()>,
+    _context: PhantomData<&'a ()>,
 }
 
 impl Drop for EnteredContext<'_> {
@@ -192,7 +192,7 @@ pub(super) fn watch_forks() {
 
 /// Returns whether this thread is one of `runtime`'s own, or shuts it down, perhaps with other
 /// runtimes nested inside. A thread that only waits in `block_on` is not one. A thread that has
-/// left its place and drops its thread-locals is one.
+/// left its worker and drops its thread-locals is one.
 pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
     let is_own = || runtime.threads.is_here() && !mutant("a_thread_is_inside_by_its_role");
     is_own()

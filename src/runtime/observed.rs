@@ -137,7 +137,7 @@ impl Inner {
                 called: self.options.thread_name.clone().into(),
                 ..Subject::default()
             };
-            tracer::tell(tracer, subject, kind);
+            tracer::trace(tracer, subject, kind);
         }
     }
 }
@@ -158,7 +158,7 @@ fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) {
 pub(crate) fn trace_answer((name, to): (&'static str, u64)) {
     let message = &*short(name);
     with_tracer(&mut |tracer| {
-        tracer::tell(tracer, run::subject, EventKind::Sent { message, to });
+        tracer::trace(tracer, run::subject, EventKind::Sent { message, to });
     });
 }
 
@@ -175,5 +175,5 @@ pub fn is_noted(kind: NoteKind) -> bool {
 #[doc(hidden)]
 pub fn write_note(kind: NoteKind, text: &str) {
     let _ = context::simulated(|engine, _| engine.note(text));
-    with_tracer(&mut |tracer| tracer::tell(tracer, run::subject, kind.event(text)));
+    with_tracer(&mut |tracer| tracer::trace(tracer, run::subject, kind.event(text)));
 }

@@ -231,7 +231,7 @@ impl WarningReceiver {
                 called: self.called.clone().into(),
                 ..Subject::default()
             };
-            tracer::tell(&**tracer, subject, kind);
+            tracer::trace(&**tracer, subject, kind);
         } else if !self.is_simulated {
             print_line(format_args!("{warning}"));
         }

@@ -50,13 +50,13 @@ impl Far {
         Arc::new(Far(CachePadded(AtomicUsize::new(0))))
     }
 
-    fn tell(&self, round: usize) {
+    fn notify(&self, round: usize) {
         // Release pairs with the Acquire in `is`.
         self.0.store(round, Ordering::Release);
     }
 
     fn is(&self, round: usize) -> bool {
-        // Acquire pairs with the Release in `tell`.
+        // Acquire pairs with the Release in `notify`.
         self.0.load(Ordering::Acquire) >= round
     }
 }
@@ -98,7 +98,7 @@ pub(super) fn race(race: impl Race) {
                 wait(|| begun.is(round));
                 stagger(&mut random);
                 race.right(round);
-                ended.tell(round);
+                ended.notify(round);
             }
         }
     };
@@ -110,7 +110,7 @@ pub(super) fn race(race: impl Race) {
             let mut random = fastrand::Rng::with_seed(2);
             for round in 1..=rounds {
                 race.prepare(round);
-                begun.tell(round);
+                begun.notify(round);
                 stagger(&mut random);
                 race.left(round);
                 wait(|| {

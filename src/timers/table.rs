@@ -1,12 +1,12 @@
 //! The deadlines of a [`Timers`](super::Timers), earliest first: a heap, in which each deadline has
-//! a slot that knows its place.
+//! a slot that knows its index.
 //!
 //! A deadline that is added or removed far from the top moves few others, and most are: nearly all
 //! timers are cancelled before they are due.
 //!
 //! # Invariants
-//! - TABLE-1: no entry is earlier than its parent, the entry at `(place - 1) / CHILDREN`.
-//! - TABLE-2: the slot of each entry has the entry's place.
+//! - TABLE-1: no entry is earlier than its parent, the entry at `(index - 1) / CHILDREN`.
+//! - TABLE-2: the slot of each entry has the entry's index.
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -46,7 +46,7 @@ struct DeadlineEntry {
 }
 
 struct DeadlineSlot {
-    place: u32,
+    index: u32,
     waker: KeptWaker,
 }
 
@@ -75,25 +75,25 @@ impl DeadlineTable {
         let is_time_out = kind == DeadlineKind::TimeOut;
         self.time_outs += usize::from(is_time_out);
         let serial = self.last + u64::from(is_time_out);
-        let slot = number(self.slots.insert(DeadlineSlot { place: 0, waker }));
-        let place = self.heap.len();
+        let slot = number(self.slots.insert(DeadlineSlot { index: 0, waker }));
+        let index = self.heap.len();
         let entry = DeadlineEntry { at, serial, slot };
         self.heap.push(entry);
-        self.rise(place, entry);
+        self.rise(index, entry);
         (DeadlineKey { serial, slot }, self.heap[0].serial == serial)
     }
 
     /// Returns the waker of a deadline, if that is in the table.
     pub(super) fn waker(&self, key: DeadlineKey) -> Option<&KeptWaker> {
         let slot = self.slots.get(key.slot as usize)?;
-        let entry = self.heap[slot.place as usize];
+        let entry = self.heap[slot.index as usize];
         (entry.serial == key.serial).then_some(&slot.waker)
     }
 
     /// Removes a deadline and returns its waker, if it is in the table.
     pub(super) fn remove(&mut self, key: DeadlineKey) -> Option<KeptWaker> {
         self.waker(key)?;
-        Some(self.take(self.slots[key.slot as usize].place as usize))
+        Some(self.take(self.slots[key.slot as usize].index as usize))
     }
 
     /// Removes the earliest deadline and returns its waker, if it is due at `now`.
@@ -131,37 +131,37 @@ impl DeadlineTable {
         })
     }
 
-    /// Removes the entry at `place`; the last entry takes its place.
-    fn take(&mut self, place: usize) -> KeptWaker {
-        let taken = self.heap.swap_remove(place);
-        if let Some(&moved) = self.heap.get(place) {
-            if place > 0 && moved < self.heap[(place - 1) / CHILDREN] {
-                self.rise(place, moved);
+    /// Removes the entry at `index`; the last entry takes its index.
+    fn take(&mut self, index: usize) -> KeptWaker {
+        let taken = self.heap.swap_remove(index);
+        if let Some(&moved) = self.heap.get(index) {
+            if index > 0 && moved < self.heap[(index - 1) / CHILDREN] {
+                self.rise(index, moved);
             } else {
-                self.sink(place, moved);
+                self.sink(index, moved);
             }
         }
         self.time_outs -= (taken.serial % 2) as usize;
         self.slots.remove(taken.slot as usize).waker
     }
 
-    /// Moves `entry` up from `place`, below the first parent that is not later.
-    fn rise(&mut self, mut place: usize, entry: DeadlineEntry) {
-        while place > 0 {
-            let parent = (place - 1) / CHILDREN;
+    /// Moves `entry` up from `index`, below the first parent that is not later.
+    fn rise(&mut self, mut index: usize, entry: DeadlineEntry) {
+        while index > 0 {
+            let parent = (index - 1) / CHILDREN;
             if self.heap[parent] < entry {
                 break;
             }
-            self.put(place, self.heap[parent]);
-            place = parent;
+            self.put(index, self.heap[parent]);
+            index = parent;
         }
-        self.put(place, entry);
+        self.put(index, entry);
     }
 
-    /// Moves `entry` down from `place`, above the first children that are all later.
-    fn sink(&mut self, mut place: usize, entry: DeadlineEntry) {
+    /// Moves `entry` down from `index`, above the first children that are all later.
+    fn sink(&mut self, mut index: usize, entry: DeadlineEntry) {
         loop {
-            let first = CHILDREN * place + 1;
+            let first = CHILDREN * index + 1;
             let children = first..(first + CHILDREN).min(self.heap.len());
             let Some(least) = children.min_by_key(|&child| self.heap[child]) else {
                 break;
@@ -169,19 +169,19 @@ impl DeadlineTable {
             if entry < self.heap[least] {
                 break;
             }
-            self.put(place, self.heap[least]);
-            place = least;
+            self.put(index, self.heap[least]);
+            index = least;
         }
-        self.put(place, entry);
+        self.put(index, entry);
     }
 
-    /// Writes `entry` to `place`, and the place to its slot (TABLE-2).
-    fn put(&mut self, place: usize, entry: DeadlineEntry) {
-        self.heap[place] = entry;
-        self.slots[entry.slot as usize].place = number(place);
+    /// Writes `entry` to `index`, and the index to its slot (TABLE-2).
+    fn put(&mut self, index: usize, entry: DeadlineEntry) {
+        self.heap[index] = entry;
+        self.slots[entry.slot as usize].index = number(index);
     }
 }
 
-fn number(place: usize) -> u32 {
-    u32::try_from(place).expect("fewer than 2^32 deadlines")
+fn number(index: usize) -> u32 {
+    u32::try_from(index).expect("fewer than 2^32 deadlines")
 }

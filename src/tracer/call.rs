@@ -108,7 +108,7 @@ pub(crate) fn wants(tracer: &dyn Tracer, level: Level) -> bool {
 }
 
 /// Gives the tracer the event of this kind, if it wants it. `subject` returns what it is about.
-pub(crate) fn tell(tracer: &dyn Tracer, subject: impl FnOnce() -> Subject, kind: EventKind<'_>) {
+pub(crate) fn trace(tracer: &dyn Tracer, subject: impl FnOnce() -> Subject, kind: EventKind<'_>) {
     call(tracer, |tracer| {
         if tracer.enabled(kind.level()) {
             tracer.event(&subject().event(kind));
@@ -125,7 +125,7 @@ crate::sync::thread_local! {
 ///
 /// `from` is the [`id`](crate::Address::id) of the sender, or 0 if that is outside actors. A line
 /// `Forward Job to <..> (from <..>)` then replaces `Sent Job to <..>`, and the receiver's line names
-/// the sender and not the actor between. A message itself does not tell whether it was passed on.
+/// the sender and not the actor between. A message itself does not say whether it was passed on.
 /// Without a [`Tracer`](super::Tracer) this only calls `f`.
 ///
 /// ```

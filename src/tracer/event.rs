@@ -63,7 +63,7 @@ impl fmt::Display for Event<'_> {
     }
 }
 
-/// What an [`Event`] tells. It displays as the text of a line.
+/// What an [`Event`] says. It displays as the text of a line.
 ///
 /// Actors are given by the [`id`](crate::Address::id) of their addresses. The id 0 stands for code
 /// outside actors: a thread, or a plain task. Messages are given by their

@@ -92,7 +92,7 @@ macro_rules! __trace_sample {
     };
 }
 
-/// Returns whether a condition holds. If it does not, writes words, named values and the place into
+/// Returns whether a condition holds. If it does not, writes words, named values and the location into
 /// the [trace](crate::trace), with the sign `=`.
 ///
 /// Otherwise this is [`note!`](crate::trace::note) at

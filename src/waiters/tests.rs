@@ -116,7 +116,7 @@ impl Wake for SenderAction {
 
 #[test]
 fn a_waker_may_drop_the_future_that_it_wakes() {
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     static WAITERS: OnceLock<Waiters> = OnceLock::new();
     // On a thread that is not joined, since it would hang on failure.
     thread::spawn(move || {
@@ -128,10 +128,10 @@ fn a_waker_may_drop_the_future_that_it_wakes() {
         assert_eq!(polled, Poll::Pending);
         action.set(move || drop(future));
         waiters.wake_all();
-        told.send(()).expect("the test waits");
+        sender.send(()).expect("the test waits");
     });
-    let heard = heard.recv_timeout(Duration::from_secs(20));
-    assert_eq!(heard, Ok(()), "the waker must not hang");
+    let received = receiver.recv_timeout(Duration::from_secs(20));
+    assert_eq!(received, Ok(()), "the waker must not hang");
 }
 
 #[test]

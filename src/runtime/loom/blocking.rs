@@ -68,8 +68,8 @@ fn model_65_a_thread_that_is_woken_late_runs_the_job() {
         let own = pool.clone();
         let passes = spawn(move || own.let_time_pass());
         let done = Gate::new();
-        let tells = done.clone();
-        let fate = push(&pool, move || tells.open());
+        let opens = done.clone();
+        let fate = push(&pool, move || opens.open());
         done.wait();
         join(vec![passes]);
         pool.close(None);
@@ -85,10 +85,10 @@ fn model_65_jobs_that_wait_for_each_other_get_threads() {
         let (pool, threads) = pool();
         explore();
         let (begun, done) = (Gate::new(), Gate::new());
-        let (waits, tells) = (begun.clone(), done.clone());
+        let (waits, opens) = (begun.clone(), done.clone());
         push(&pool, move || {
             waits.wait();
-            tells.open();
+            opens.open();
         });
         push(&pool, move || begun.open());
         done.wait();

@@ -14,7 +14,7 @@ use super::{
 use crate::sync::Mutex;
 
 /// Asserts that each entry was run or dropped exactly once, and that no queue holds one.
-fn assert_settled(inner: &Inner, fates: &[Arc<Fate>]) {
+fn assert_completed(inner: &Inner, fates: &[Arc<Fate>]) {
     for fate in fates {
         let (runs, drops) = fate.of();
         assert_eq!(runs + drops, 1, "run or dropped, once");
@@ -37,7 +37,7 @@ fn model_16_entries_pushed_during_a_drain_are_dropped_once() {
         inner.shutdown.complete();
         inner.drain();
         let fates = pushers.map(|pusher| pusher.join().unwrap());
-        assert_settled(&inner, &fates);
+        assert_completed(&inner, &fates);
         assert_eq!(
             fates.map(|fate| fate.of()),
             [(0, 1); 2],
@@ -54,7 +54,7 @@ fn model_17_a_shutdown_ends_a_worker_that_sleeps() {
         explore();
         inner.close(Duration::ZERO);
         join(workers);
-        assert_settled(&inner, &[]);
+        assert_completed(&inner, &[]);
     });
 }
 
@@ -71,7 +71,7 @@ fn model_17_a_shutdown_settles_a_concurrent_push_from_outside() {
         });
         inner.close(Duration::ZERO);
         join(workers);
-        assert_settled(&inner, &[pusher.join().unwrap()]);
+        assert_completed(&inner, &[pusher.join().unwrap()]);
     });
 }
 
@@ -86,7 +86,7 @@ fn model_17_a_shutdown_of_two_workers_settles_an_earlier_push() {
         inner.shutdown.complete();
         inner.drain();
         join(workers);
-        assert_settled(&inner, &[fate]);
+        assert_completed(&inner, &[fate]);
     });
 }
 
@@ -112,7 +112,7 @@ fn model_17_a_shutdown_settles_the_push_of_a_blocked_worker() {
         join(workers);
         opener.join().unwrap();
         let local = local.lock().take().expect("it has begun");
-        assert_settled(&inner, &[blocked, local]);
+        assert_completed(&inner, &[blocked, local]);
     });
 }
 
@@ -129,7 +129,7 @@ fn model_17_an_entry_pushed_by_a_drop_during_the_shutdown_is_dropped() {
         inner.close(Duration::ZERO);
         join(workers);
         let mut fates = vec![first];
-        fates.push(second.lock().take().expect("the first was settled"));
-        assert_settled(&inner, &fates);
+        fates.push(second.lock().take().expect("the first was completed"));
+        assert_completed(&inner, &fates);
     });
 }

@@ -1,4 +1,4 @@
-//! `model_40`: a shutdown, and a thread that has left its place and drops the last runtime clone.
+//! `model_40`: a shutdown, and a thread that has left its worker and drops the last runtime clone.
 
 use ::loom::explore;
 use ::loom::thread::spawn;

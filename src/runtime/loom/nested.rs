@@ -1,4 +1,4 @@
-//! `model_29`: a worker that gives its place to another thread, before it waits or after a panic.
+//! `model_29`: a worker that is given to another thread, before it waits or after a panic.
 
 use std::sync::Arc;
 
@@ -35,14 +35,14 @@ fn end_all(inner: &Arc<Inner>, threads: Vec<JoinHandle<()>>) {
     join(threads);
 }
 
-/// Checks that the thread that takes a worker's place runs the worker's queue, and whatever either
+/// Checks that the thread that takes a worker over runs its queue, and whatever either
 /// thread pushes meanwhile.
 #[test]
-fn model_29_a_place_has_one_thread_at_a_time() {
+fn model_29_a_worker_has_one_thread_at_a_time() {
     model_from_explore(|| {
         let (inner, threads) = with_a_spare_thread();
         let (own, done) = (inner.clone(), Gate::new());
-        let tells = done.clone();
+        let opens = done.clone();
         let waits = push(&inner, move || {
             explore();
             let (before, inside, after) = (Gate::new(), Gate::new(), Gate::new());
@@ -55,7 +55,7 @@ fn model_29_a_place_has_one_thread_at_a_time() {
             let opens = after.clone();
             push(&own, move || opens.open());
             [before, inside, after].iter().for_each(|gate| gate.wait());
-            tells.open();
+            opens.open();
         });
         done.wait();
         end_all(&inner, threads);
@@ -63,18 +63,18 @@ fn model_29_a_place_has_one_thread_at_a_time() {
     });
 }
 
-/// Checks that a place that is given away while the runtime ends is still taken and cleared.
+/// Checks that a worker that is given away while the runtime ends is still taken and cleared.
 #[test]
-fn model_29_a_shutdown_clears_a_place_that_is_being_given_away() {
+fn model_29_a_shutdown_clears_a_worker_that_is_being_given_away() {
     model_from_explore(|| {
         let (inner, threads) = with_a_spare_thread();
         let (own, begun) = (inner.clone(), Gate::new());
-        let (tells, left) = (begun.clone(), Arc::new(Mutex::new(None::<Arc<Fate>>)));
+        let (opens, left) = (begun.clone(), Arc::new(Mutex::new(None::<Arc<Fate>>)));
         let queued = left.clone();
         push(&inner, move || {
             explore();
             *queued.lock() = Some(push(&own, || ()));
-            tells.open();
+            opens.open();
             make_way().expect("a spare thread is idle");
         });
         begun.wait();
@@ -85,24 +85,24 @@ fn model_29_a_shutdown_clears_a_place_that_is_being_given_away() {
     });
 }
 
-/// Checks that the thread that takes the place of a worker whose loop panics, for example while it
+/// Checks that the thread that takes over a worker whose loop panics, for example while it
 /// searches, is woken for what is pushed meanwhile.
 #[test]
-fn model_29_a_place_whose_loop_panics_is_taken_over() {
+fn model_29_a_worker_whose_loop_panics_is_taken_over() {
     model_from_explore(|| {
         let (inner, threads) = with_a_spare_thread();
         let begun = Gate::new();
-        let tells = begun.clone();
+        let opens = begun.clone();
         push(&inner, move || {
             explore();
             // At the top of the loop is the first look, in a search the second.
             arm(2);
-            tells.open();
+            opens.open();
         });
         begun.wait();
         let done = Gate::new();
-        let tells = done.clone();
-        let fate = push(&inner, move || tells.open());
+        let opens = done.clone();
+        let fate = push(&inner, move || opens.open());
         done.wait();
         end_all(&inner, threads);
         assert_eq!(fate.of(), (1, 0), "run once");

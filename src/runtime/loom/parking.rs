@@ -20,7 +20,7 @@ use crate::sync::global::AtomicU64;
 /// A queue without a lock that would order an enqueue and a failed look. One thread enqueues, and
 /// no more than fits.
 struct Central {
-    places: [AtomicPtr<()>; 2],
+    slots: [AtomicPtr<()>; 2],
     next: AtomicUsize,
 }
 
@@ -31,24 +31,24 @@ impl Policy for Central {
 
     fn central_enqueue(&self, runnable: Runnable) {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
-        self.places[at].store(runnable.into_raw().as_ptr(), Ordering::Release);
+        self.slots[at].store(runnable.into_raw().as_ptr(), Ordering::Release);
     }
 
     fn dequeue(&self, _worker: &(), _duties: &Duties<'_>) -> Option<Runnable> {
-        self.places.iter().find_map(|place| {
-            if place.load(Ordering::Relaxed).is_null() {
+        self.slots.iter().find_map(|slot| {
+            if slot.load(Ordering::Relaxed).is_null() {
                 return None;
             }
-            let taken = NonNull::new(place.swap(std::ptr::null_mut(), Ordering::AcqRel));
+            let taken = NonNull::new(slot.swap(std::ptr::null_mut(), Ordering::AcqRel));
             taken.map(runnable)
         })
     }
 }
 
 fn runtime(workers: usize) -> Arc<Inner> {
-    let places = [(); 2].map(|()| AtomicPtr::new(std::ptr::null_mut()));
+    let slots = [(); 2].map(|()| AtomicPtr::new(std::ptr::null_mut()));
     let next = AtomicUsize::new(0);
-    runtime_with(workers, choose(Central { places, next }))
+    runtime_with(workers, choose(Central { slots, next }))
 }
 
 /// Checks that an entry that is enqueued while the only worker parks is run.

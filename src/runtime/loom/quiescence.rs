@@ -116,7 +116,7 @@ fn model_18_a_late_watcher_observes_quiescence() {
     });
 }
 
-/// A waker that pushes an entry, which opens the gate and settles the ask that has timed out.
+/// A waker that pushes an entry, which opens the gate and completes the ask that has timed out.
 struct Pushes(Arc<Inner>, Arc<Gate>, Option<Arc<Listing>>);
 
 impl Wake for Pushes {
@@ -182,16 +182,16 @@ fn the_end_is_declared_after_what_comes_soon(kind: DeadlineKind) {
 fn model_18_a_deadlock_is_found_when_only_its_timeouts_are_left() {
     model_from_explore(|| {
         let (inner, workers) = asleep();
-        let told = Gate::new();
+        let notified = Gate::new();
         let listing = ask(&inner, [1, 1]);
-        let waker = Waker::from(Arc::new(Opens(told.clone())));
+        let waker = Waker::from(Arc::new(Opens(notified.clone())));
         assert!(listing.leave(&mut Some(waker.into())).is_none());
         let [time_out, event] = [DeadlineKind::TimeOut, DeadlineKind::Event]
             .map(|kind| arm(&inner, kind, Waker::noop()));
         explore();
         let fate = push(&inner, || ());
         drop(event);
-        told.wait();
+        notified.wait();
         assert!(listing.leave(&mut None).is_some(), "it is a deadlock");
         drop((listing, time_out));
         end(&inner);

@@ -99,14 +99,14 @@ impl Reading {
     /// A key of the script that is not ready is skipped. After the end of the script, the task of
     /// the last step continues, or else the oldest one.
     pub(super) fn choose(&mut self, ready: &[u64], last: Option<u64>) -> usize {
-        let place = |key: u64| ready.iter().position(|&other| other == key);
+        let index = |key: u64| ready.iter().position(|&other| other == key);
         while let Some(&key) = self.script.steps.get(self.at) {
             self.at += 1;
-            if let Some(place) = place(key) {
-                return place;
+            if let Some(index) = index(key) {
+                return index;
             }
         }
-        last.and_then(place).unwrap_or(0)
+        last.and_then(index).unwrap_or(0)
     }
 
     pub(super) fn splits(&self, key: u64, turn: u64) -> bool {

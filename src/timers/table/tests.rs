@@ -9,7 +9,7 @@ use crate::instant::Instant;
 use crate::timers::{DeadlineKind, FIRED_AT_ONCE, Timers};
 use crate::waker::KeptWaker;
 
-/// A waker that is told from others.
+/// A waker that differs from others.
 struct Bell;
 
 impl Wake for Bell {
@@ -32,14 +32,14 @@ impl Beside {
             self.table
                 .insert(Instant::from_nanos(at), kind, KeptWaker::new(&waker));
         self.inserted += 1;
-        let place = (at, self.inserted);
-        self.sorted.insert(place, (key, kind, waker));
-        assert_eq!(earliest, self.sorted.keys().next() == Some(&place));
+        let order = (at, self.inserted);
+        self.sorted.insert(order, (key, kind, waker));
+        assert_eq!(earliest, self.sorted.keys().next() == Some(&order));
     }
 
     fn remove(&mut self, nth: usize) -> Option<DeadlineKey> {
-        let place = *self.sorted.keys().nth(nth)?;
-        let (key, _, waker) = self.sorted.remove(&place)?;
+        let order = *self.sorted.keys().nth(nth)?;
+        let (key, _, waker) = self.sorted.remove(&order)?;
         let removed = self.table.remove(key).expect("it is in the table");
         assert!(removed.will_wake(&waker), "it is the waker of another");
         Some(key)
@@ -49,9 +49,9 @@ impl Beside {
     fn fire(&mut self, now: u64) -> usize {
         let before = self.sorted.len();
         while let Some(fired) = self.table.pop_due(Instant::from_nanos(now)) {
-            let (place, (_, _, waker)) = self.sorted.pop_first().expect("one more is left");
+            let (order, (_, _, waker)) = self.sorted.pop_first().expect("one more is left");
             assert!(fired.will_wake(&waker), "it is not the earliest");
-            assert!(place.0 <= now, "it is early");
+            assert!(order.0 <= now, "it is early");
         }
         before - self.sorted.len()
     }
@@ -64,11 +64,11 @@ impl Beside {
         let time_outs = self.sorted.values();
         let time_outs = time_outs.filter(|(_, kind, _)| *kind == DeadlineKind::TimeOut);
         assert_eq!(self.table.time_outs(), time_outs.count());
-        for (place, entry) in self.table.heap.iter().enumerate() {
-            let parent = place.saturating_sub(1) / CHILDREN;
+        for (index, entry) in self.table.heap.iter().enumerate() {
+            let parent = index.saturating_sub(1) / CHILDREN;
             assert!(self.table.heap[parent] <= *entry, "TABLE-1");
             let slot = &self.table.slots[entry.slot as usize];
-            assert_eq!(slot.place as usize, place, "TABLE-2");
+            assert_eq!(slot.index as usize, index, "TABLE-2");
         }
     }
 }

@@ -112,7 +112,7 @@ impl<T> Answer<T> {
                 std::mem::swap(left, &mut waker);
                 Some(true)
             }
-            AskState::Rare(_) => Some(false),
+            AskState::Observed(_) => Some(false),
             _ => None,
         });
         match is_open {

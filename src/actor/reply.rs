@@ -18,7 +18,7 @@ use crate::lock::{OneshotEnd, TakeableEnd};
 use crate::runtime::deadlock::Listing;
 use crate::runtime::{Deferred, DueEffects, context, trace_answer};
 use crate::sync::mutant;
-use crate::task::loss::{self, Loss};
+use crate::task::loss;
 use crate::waker::KeptWaker;
 
 /// An end of a slot.
@@ -28,29 +28,28 @@ pub(super) enum AskState<T> {
     /// Not answered yet; the asker may have left its waker.
     Open(Option<KeptWaker>),
     Answered(T),
-    Refused(Refusal),
+    /// Refused, or lost without an answer.
+    Failed(AskError),
     /// Behind a pointer, so that the slot of a plain ask is dropped inline.
-    Rare(Box<RareState<T>>),
+    Observed(Box<ObservedAsk<T>>),
     /// Not answered yet. There is no asker: the outcome goes to the relay.
     Relayed(Arc<dyn Relay<T>>),
     /// The asker was dropped, or has its outcome.
     Unwanted,
 }
 
-pub(super) enum RareState<T> {
-    /// Not answered yet, on a runtime that detects deadlocks. The listing holds the waker, and the
-    /// end by deadlock if that came first.
-    Listed(Listing),
-    /// The reply was dropped without an answer.
-    Lost(AskDetail),
-    /// Settled with this outcome in a split turn of a simulation. It takes effect as that turn's
-    /// effect with this number.
-    Deferred(AskState<T>, u32),
+/// An ask of a runtime that detects deadlocks, traces messages or is simulated.
+pub(super) struct ObservedAsk<T> {
+    /// Holds the waker, and the end by deadlock if that came first.
+    listing: Listing,
+    /// The outcome from a split turn of a simulation. It takes effect as that turn's effect with
+    /// this number.
+    deferred: Option<(Result<T, AskError>, u32)>,
 }
 
 /// What receives the outcome of a reply instead of an asker.
 pub(crate) trait Relay<T>: Send + Sync {
-    /// Hears the outcome, once: an answer, a refusal or the cause of a loss.
+    /// Receives the outcome, once: an answer, a refusal or the cause of a loss.
     fn complete(self: Arc<Self>, outcome: Result<T, AskError>);
 
     /// Returns whether an asker waits. If a lock is held elsewhere, waits for it, or returns true.
@@ -65,34 +64,26 @@ impl<T> AskState<T> {
     pub(super) fn new(listing: Option<Listing>) -> Self {
         match listing {
             None => AskState::Open(None),
-            Some(listing) => AskState::rare(RareState::Listed(listing)),
+            Some(listing) => AskState::Observed(Box::new(ObservedAsk {
+                listing,
+                deferred: None,
+            })),
         }
-    }
-
-    fn rare(state: RareState<T>) -> Self {
-        AskState::Rare(Box::new(state))
     }
 
     /// Returns the name of the type of an answer or a refusal.
     fn type_name(&self) -> Option<&'static str> {
         match self {
             AskState::Answered(_) => Some(type_name::<T>()),
-            AskState::Refused(_) => Some(type_name::<Refusal>()),
+            AskState::Failed(AskError::Refused(_)) => Some(type_name::<Refusal>()),
             _ => None,
         }
     }
 
-    fn is_lost(&self) -> bool {
-        matches!(self, AskState::Rare(rare) if matches!(**rare, RareState::Lost(_)))
-    }
-
-    /// Returns the listing of an ask that is not completed yet.
+    /// Returns the listing of an ask that has no outcome yet.
     pub(super) fn listing(&self) -> Option<&Listing> {
         match self {
-            AskState::Rare(rare) => match &**rare {
-                RareState::Listed(listing) => Some(listing),
-                _ => None,
-            },
+            AskState::Observed(ask) if ask.deferred.is_none() => Some(&ask.listing),
             _ => None,
         }
     }
@@ -170,11 +161,8 @@ impl<T> Reply<T> {
         let slot = self.into_slot();
         match (outcome, slot) {
             (Ok(answer), Some(slot)) => complete(slot, AskState::Answered(answer)),
-            (Err(AskError::Refused(why)), Some(slot)) => {
-                complete(slot, AskState::Refused(why));
-            }
-            (Err(AskError::NoReply(detail)), Some(slot)) => {
-                complete(slot, AskState::rare(RareState::Lost(detail)));
+            (Err(error @ (AskError::Refused(_) | AskError::NoReply(_))), Some(slot)) => {
+                complete(slot, AskState::Failed(error));
             }
             (Err(_), Some(slot)) => lose(slot),
             (outcome, None) => contain(|| drop(outcome)),
@@ -211,7 +199,7 @@ impl<T> Reply<T> {
     /// ```
     pub fn refuse(self, why: Refusal) {
         if let Some(slot) = self.into_slot() {
-            complete(slot, AskState::Refused(why));
+            complete(slot, AskState::Failed(AskError::Refused(why)));
         }
     }
 
@@ -287,9 +275,9 @@ fn complete<T>(slot: ReplySlot<T>, outcome: AskState<T>) {
     let mut notified = Notified::Nobody;
     let previous = slot.finish(|slot| match slot {
         AskState::Open(_) => std::mem::replace(slot, outcome),
-        AskState::Rare(_) => {
-            let (previous, of_listed) = complete_listed(slot, outcome);
-            notified = of_listed;
+        AskState::Observed(_) => {
+            let (previous, of_observed) = complete_observed(slot, outcome);
+            notified = of_observed;
             previous
         }
         AskState::Relayed(relay) => {
@@ -341,51 +329,56 @@ pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, notified: Notified<T>) {
     }
 }
 
-/// Completes a listed ask. An end by deadlock wins if it came first.
+/// Completes an observed ask. An end by deadlock wins if it came first.
 #[cold]
 #[inline(never)]
-fn complete_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T>, Notified<T>) {
-    let listing = slot.listing();
-    let completed = listing.and_then(|listing| Some((listing.complete()?, listing)));
-    let Some((waker, listing)) = completed else {
+fn complete_observed<T>(
+    slot: &mut AskState<T>,
+    outcome: AskState<T>,
+) -> (AskState<T>, Notified<T>) {
+    let AskState::Observed(ask) = slot else {
         return (outcome, Notified::Nobody);
     };
-    let key = listing.key();
-    let traced = outcome.type_name().zip(listing.asker());
-    if outcome.is_lost() {
+    let Some(waker) = ask.listing.complete() else {
+        return (outcome, Notified::Nobody);
+    };
+    let traced = outcome.type_name().zip(ask.listing.asker());
+    if let AskState::Failed(AskError::NoReply(_)) = &outcome {
+        let key = ask.listing.key();
         let _ = context::simulated(|engine, _| engine.reply_dropped(key));
     }
     let number = context::simulated(|engine, _| engine.next_effect()).flatten();
-    let (outcome, notified) = match number {
+    match number {
         Some(number) => {
-            let deferred = RareState::Deferred(outcome, number);
-            (AskState::rare(deferred), Notified::Later(waker, traced))
+            ask.deferred = Some((outcome_of(outcome), number));
+            (AskState::Unwanted, Notified::Later(waker, traced))
         }
-        None => (outcome, Notified::Now(waker, traced)),
-    };
-    (std::mem::replace(slot, outcome), notified)
+        None => (
+            std::mem::replace(slot, outcome),
+            Notified::Now(waker, traced),
+        ),
+    }
 }
 
 /// Returns the outcome of a slot.
 #[cold]
-pub(super) fn outcome_of<T>(outcome: AskState<T>) -> Result<T, AskError> {
-    let rare = match outcome {
+pub(super) fn outcome_of<T>(state: AskState<T>) -> Result<T, AskError> {
+    let ask = match state {
         AskState::Answered(answer) => return Ok(answer),
-        AskState::Refused(refusal) => return Err(AskError::Refused(refusal)),
-        AskState::Rare(rare) => *rare,
+        AskState::Failed(error) => return Err(error),
+        AskState::Observed(ask) => *ask,
         _ => return Err(AskError::NoReply(AskDetail::default())),
     };
-    match rare {
-        RareState::Listed(listing) => Err(listing.leave(&mut None).map_or_else(
+    match ask.deferred {
+        None => Err(ask.listing.leave(&mut None).map_or_else(
             || AskError::NoReply(AskDetail::default()),
             AskError::Deadlock,
         )),
-        RareState::Lost(detail) => Err(AskError::NoReply(detail)),
-        RareState::Deferred(outcome, number) => {
+        Some((outcome, number)) => {
             let _ = context::simulated(|engine, runtime| {
                 engine.apply(runtime, DueEffects::ToAnswer(number))
             });
-            outcome_of(outcome)
+            outcome
         }
     }
 }
@@ -407,12 +400,8 @@ fn lose<T>(slot: ReplySlot<T>) {
 }
 
 impl<T> loss::Lost for ReplySlot<T> {
-    fn complete(self: Box<Self>, loss: Loss) {
-        let outcome = match loss {
-            Loss::Cause(detail) => AskState::rare(RareState::Lost(detail)),
-            Loss::Refused(refusal) => AskState::Refused(refusal),
-        };
-        complete(*self, outcome);
+    fn complete(self: Box<Self>, error: AskError) {
+        complete(*self, AskState::Failed(error));
     }
 }
 

@@ -20,18 +20,12 @@ use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
 use super::run;
-use crate::error::{AskDetail, Refusal};
+use crate::error::{AskDetail, AskError, Refusal};
 
 /// The slot of a lost reply.
 pub(crate) trait Lost {
-    fn complete(self: Box<Self>, loss: Loss);
-}
-
-/// What the asker of a lost reply receives.
-pub(crate) enum Loss {
-    /// There is no reply, for this cause.
-    Cause(AskDetail),
-    Refused(Refusal),
+    /// Gives the asker this error.
+    fn complete(self: Box<Self>, error: AskError);
 }
 
 /// A cause that replies on this thread are lost for.
@@ -39,7 +33,8 @@ struct Cause<'a> {
     /// The turn that was the innermost one when this began. Replies that a nested turn drops have
     /// another cause.
     turn: Option<NonNull<()>>,
-    loss: &'a dyn Fn() -> Loss,
+    /// Returns the error that the asker receives.
+    error: &'a dyn Fn() -> AskError,
 }
 
 /// A reply that was dropped while a turn unwinds.
@@ -60,17 +55,17 @@ crate::sync::thread_local! {
 #[cold]
 #[inline(never)]
 pub(crate) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -> R {
-    named_by(&|| Loss::Cause(detail()), f)
+    named_by(&|| AskError::NoReply(detail()), f)
 }
 
 /// Calls `f`. Replies that it drops are refused.
 #[cold]
 #[inline(never)]
 pub(crate) fn refusing<R>(refusal: &Refusal, f: impl FnOnce() -> R) -> R {
-    named_by(&|| Loss::Refused(refusal.clone()), f)
+    named_by(&|| AskError::Refused(refusal.clone()), f)
 }
 
-fn named_by<R>(loss: &dyn Fn() -> Loss, f: impl FnOnce() -> R) -> R {
+fn named_by<R>(error: &dyn Fn() -> AskError, f: impl FnOnce() -> R) -> R {
     /// Restores the outer cause, also if `f` panics.
     struct OuterCause(Option<NonNull<Cause<'static>>>);
     impl Drop for OuterCause {
@@ -80,7 +75,7 @@ fn named_by<R>(loss: &dyn Fn() -> Loss, f: impl FnOnce() -> R) -> R {
     }
     let cause = Cause {
         turn: run::innermost_turn(),
-        loss,
+        error,
     };
     let pointer = NonNull::from(&cause).cast::<Cause<'static>>();
     let outer = CAUSE.try_with(|cause| cause.replace(Some(pointer)));
@@ -92,8 +87,8 @@ fn named_by<R>(loss: &dyn Fn() -> Loss, f: impl FnOnce() -> R) -> R {
 
 /// Completes the slot of a lost reply, or keeps it until the panic that unwinds was caught.
 pub(crate) fn complete(lost: Box<dyn Lost + '_>) {
-    if let Some(loss) = named() {
-        return lost.complete(loss);
+    if let Some(error) = named() {
+        return lost.complete(error);
     }
     if !std::thread::panicking() {
         complete_caught();
@@ -104,19 +99,19 @@ pub(crate) fn complete(lost: Box<dyn Lost + '_>) {
         let _ = KEPT.try_with(|all| all.borrow_mut().extend(kept.take()));
         // It is left if the thread ends, without the list.
         if let Some(KeptLoss { reply, .. }) = kept {
-            reply.complete(Loss::Cause(AskDetail::default()));
+            reply.complete(AskError::NoReply(AskDetail::default()));
         }
         return;
     }
-    lost.complete(Loss::Cause(AskDetail::default()));
+    lost.complete(AskError::NoReply(AskDetail::default()));
 }
 
-/// Returns the cause that was named for replies that the innermost turn loses now.
-fn named() -> Option<Loss> {
+/// Returns the error that was named for replies that the innermost turn loses now.
+fn named() -> Option<AskError> {
     let cause = CAUSE.try_with(Cell::get).ok().flatten()?;
     // SAFETY: (LOSS-2) `during` has not returned, so the cause and its closure live.
     let cause = unsafe { cause.as_ref() };
-    (cause.turn == run::innermost_turn()).then(|| (cause.loss)())
+    (cause.turn == run::innermost_turn()).then(|| (cause.error)())
 }
 
 /// Completes the replies that this thread keeps, unless it unwinds: code inside of a turn has caught
@@ -132,7 +127,7 @@ pub(crate) fn complete_caught() {
 #[cold]
 fn complete_caught_now() {
     // The code that has caught the panic of this turn may have named it, and now blocks.
-    if let (Some(turn), Some(Loss::Cause(detail))) = (run::innermost_turn(), named()) {
+    if let (Some(turn), Some(AskError::NoReply(detail))) = (run::innermost_turn(), named()) {
         complete_all(|kept| kept.turn == turn, detail);
     }
     complete_all(|_| true, AskDetail::default());
@@ -167,6 +162,6 @@ fn complete_all(chosen: impl Fn(&KeptLoss) -> bool, detail: AskDetail) {
         all.extract_if(.., |kept| chosen(kept)).collect::<Vec<_>>()
     });
     for KeptLoss { reply, .. } in kept.into_iter().flatten() {
-        reply.complete(Loss::Cause(detail.clone()));
+        reply.complete(AskError::NoReply(detail.clone()));
     }
 }

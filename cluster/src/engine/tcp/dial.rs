@@ -116,15 +116,15 @@ impl Dials {
         young.push((Arc::downgrade(link), Instant::now(), is_dialled));
     }
 
-    /// Returns whether this node has dialled the link, if it came up lately.
-    pub(super) fn was_dialled_lately(&self, link: &Arc<Link>) -> Option<bool> {
+    /// Returns whether the link came up lately, and was dialled by this node or by the other one.
+    pub(super) fn came_up_lately(&self, link: &Arc<Link>, is_dialled: bool) -> bool {
         let state = lock(&self.state);
         let mut young = state
             .young
             .iter()
             .filter(|(_, since, _)| since.elapsed() < YOUTH);
         let found = young.find(|(young, ..)| young.as_ptr() == Arc::as_ptr(link));
-        found.map(|(_, _, is_dialled)| *is_dialled)
+        found.is_some_and(|(_, _, was_dialled)| *was_dialled == is_dialled)
     }
 
     /// Adds a node. Returns whether a task is to dial it, since none does.

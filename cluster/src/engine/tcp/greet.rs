@@ -158,12 +158,10 @@ impl Tcp {
         // Both nodes may dial at once. Both then keep what the one with the lower name has dialled.
         let is_lower = state.hello.member.name < *name;
         let is_crossed = is_lower && !is_dialled && self.dials.greets(&hello.member);
-        let lower_dialled = |is_dialled| is_dialled == is_lower;
         let old = state.link_to(name);
         let old = old.filter(|old| old.peer.member.incarnation == *incarnation);
-        let old_is_right =
-            (old.and_then(|old| self.dials.was_dialled_lately(&old))).is_some_and(lower_dialled);
-        let is_late = old_is_right && !lower_dialled(is_dialled);
+        let old_is_right = old.is_some_and(|old| self.dials.came_up_lately(&old, is_lower));
+        let is_late = old_is_right && is_dialled != is_lower;
         match is_crossed || is_late {
             true => Err("the nodes have dialled each other at the same time".into()),
             false => Ok(()),

@@ -92,7 +92,7 @@ mod work;
 mod world;
 
 pub use claim::{Access, Claim, Exclusive, Shared};
-pub use controller::{Controller, ControllerBuilder, Current, current};
+pub use controller::{Controller, ControllerBuilder, CurrentTask, current};
 pub use error::{LockDetail, LockError, PostError, PostProblem, TaskError};
 pub use handle::{Looper, Posting, WeakLooper};
 pub use job::Posted;

@@ -155,6 +155,7 @@ impl Controller {
             set: [].into(),
             body: TypedJob::new(task, None, begin),
         });
+        // The table has one pointer, which knows no type, and the caller the other one.
         let erased: Arc<PostedJob> = job.clone();
         let post = |table: &mut LooperTable, effects: &mut _| table.post_alone(erased, effects);
         let is_accepted = self.0.change(post);
@@ -301,7 +302,7 @@ impl fmt::Debug for Controller {
 
 /// The task of a looper or of the world that runs on this thread.
 #[derive(Clone)]
-pub struct Current {
+pub struct CurrentTask {
     looper: Arc<LooperCell>,
     priority: u8,
 }
@@ -322,14 +323,14 @@ pub struct Current {
 ///     assert!(looper::current().is_none());
 /// });
 /// ```
-pub fn current() -> Option<Current> {
-    with_current(|job| Current {
+pub fn current() -> Option<CurrentTask> {
+    with_current(|job| CurrentTask {
         looper: job.looper.clone(),
         priority: job.priority,
     })
 }
 
-impl Current {
+impl CurrentTask {
     /// Returns the controller of the task.
     ///
     /// It is closed if the task runs during its shutdown, or when the last handle of the controller
@@ -366,9 +367,9 @@ impl Current {
     }
 }
 
-impl fmt::Debug for Current {
+impl fmt::Debug for CurrentTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Current")
+        f.debug_struct("CurrentTask")
             .field("looper", &self.looper())
             .field("priority", &self.priority)
             .finish_non_exhaustive()

@@ -169,6 +169,7 @@ impl Looper {
     #[doc(alias = "safeDelete")]
     pub async fn close(&self) {
         let looper = &self.0;
+        // A task that waits for its own end, or for the end of the world, would wait forever.
         let is_own = with_current(|job| {
             let own = &job.looper;
             own.is_world() && own.monitor.id == looper.monitor.id || Arc::ptr_eq(own, looper)
@@ -379,6 +380,7 @@ impl<A: Access> Posting<'_, Option<A>> {
                 PostProblem::Priority { asked, highest },
             ));
         }
+        // A single lock is found in the access itself. A set is sorted, in a list of its own.
         let access = self.access.as_ref();
         let set = match access.map(Access::want) {
             Some(None) => access.map(set_of).unwrap_or_default(),
@@ -397,6 +399,7 @@ impl<A: Access> Posting<'_, Option<A>> {
             set: set.into(),
             body: TypedJob::new(task, self.access, begin),
         });
+        // From here on the task is in the job. A job that is refused gives it back.
         let refused = match foreign(monitor, job.wants()) {
             Some(_) => Some(PostProblem::Foreign),
             None => {

@@ -245,6 +245,7 @@ impl<R> Future for Posted<R> {
             "a result was polled after it had been returned"
         );
         context::apply_effects();
+        // The waker is stored before the wait is judged, so that no outcome is missed.
         let polled = match this.job.body.poll_outcome(cx) {
             Poll::Pending => this.judge().map(|deadlock| {
                 this.job.body.abandon(&this.job.looper);

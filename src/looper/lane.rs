@@ -120,6 +120,7 @@ impl Future for Lane {
             let run = run_as_current(&job);
             done = Some((job, run));
         }
+        // The last end is noted in this turn, unless the job has effects that come after the turn.
         match context::has_effects() {
             true => this.done = done,
             false => drop(this.step(done, true, cx.waker())),

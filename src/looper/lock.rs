@@ -191,6 +191,7 @@ async fn is_over(lock: &LockCell, take: impl Fn()) {
         let is_unused = || monitor.look(|_| lock.with(|state| state.is_unused()));
         closer.until(is_unused).await;
     }
+    // The world may have the value out while it runs. The value is taken in the section that looks.
     let is_over = |table: &LooperTable| {
         let is_over = table.is_lock_over(lock);
         if is_over && !mutant("a_value_is_taken_when_the_world_may_stop") {

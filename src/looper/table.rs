@@ -206,56 +206,57 @@ impl LooperTable {
 
     /// Moves a looper whose head is new on, until the head is ready or waits, or there is none.
     pub(super) fn prepare(&mut self, key: u32, effects: &mut Effects) {
-        loop {
-            let Some(head) = self.next_head(key, effects) else {
-                return;
-            };
-            if head.wants().is_empty() {
-                return self.is_ready(&head, true, effects);
-            }
-            if head.claim_locks() {
-                return self.is_ready(&head, false, effects);
-            }
-            if self.take_locks(&head, 0, false, effects) {
-                return self.is_ready(&head, true, effects);
-            }
-            if self.at(key).with(|state| state.head.is_some()) {
-                return;
-            }
-        }
+        self.move_on(key, false, effects);
     }
 
-    /// Returns the head of a looper or, if it has none, makes the next job that was not taken its
-    /// head. Without a job the looper is idle, or ends.
-    fn next_head(&mut self, key: u32, effects: &mut Effects) -> Option<Arc<PostedJob>> {
-        let (head, is_closed) = self.at(key).with(|state| {
-            while state.head.is_none()
-                && let Some(job) = state.rest.pop_front()
-            {
-                if job.body.is_over() {
-                    state.taken -= 1;
-                    effects.release(job);
-                } else {
-                    state.head = Some(job);
+    /// Does the same after the head has ended, or `has_ended` is false.
+    fn move_on(&mut self, key: u32, mut has_ended: bool, effects: &mut Effects) {
+        loop {
+            // Most jobs are ready or claim their locks in this one section. Those get a priority.
+            let next = self.at(key).with(|state| {
+                if std::mem::take(&mut has_ended) {
+                    state.head = None;
+                }
+                state.find_head(effects);
+                let Some(job) = &state.head else {
+                    state.phase = LooperPhase::Idle;
+                    return Err(None);
+                };
+                if job.deadline.is_some() || !job.claim_locks() {
+                    return Err(Some(job.clone()));
+                }
+                let has_locks = job.wants().is_empty();
+                state.phase = LooperPhase::Ready { has_locks };
+                Ok(job.priority)
+            });
+            match next {
+                Ok(priority) => {
+                    self.ready.push(priority, key);
+                    return self.summon(effects);
+                }
+                Err(None) => return self.end_if_closed(key, effects),
+                Err(Some(job)) => {
+                    if self.take_locks(&job, 0, false, effects) {
+                        return self.is_ready(&job, effects);
+                    }
+                    if self.at(key).with(|state| state.head.is_some()) {
+                        return;
+                    }
                 }
             }
-            if state.rest.is_empty() && state.rest.capacity() > 0 {
-                state.rest = VecDeque::new();
-            }
-            if state.head.is_none() {
-                state.phase = LooperPhase::Idle;
-            }
-            (state.head.clone(), state.is_closed)
-        });
-        if head.is_none() && is_closed {
-            self.end_looper(key, effects);
         }
-        head
     }
 
-    /// Puts a looper whose head has its locks, or has claimed them, into the lines.
-    fn is_ready(&mut self, head: &Arc<PostedJob>, has_locks: bool, effects: &mut Effects) {
-        head.looper.set_phase(LooperPhase::Ready { has_locks });
+    fn end_if_closed(&mut self, key: u32, effects: &mut Effects) {
+        if self.at(key).with(|state| state.is_closed) {
+            self.end_looper(key, effects);
+        }
+    }
+
+    /// Puts a looper whose head has its locks into the lines.
+    fn is_ready(&mut self, head: &Arc<PostedJob>, effects: &mut Effects) {
+        let phase = LooperPhase::Ready { has_locks: true };
+        head.looper.set_phase(phase);
         self.ready.push(head.priority, head.looper.key);
         self.meets(head, effects);
         self.summon(effects);
@@ -313,6 +314,7 @@ impl LooperTable {
             self.is_world_running = true;
             return Poll::Ready(Some(job));
         }
+        // A looper that cannot begin has left the lines: it is halted, or waits for a lock.
         while let Some(key) = self.ready.pop() {
             if let Some(job) = self.begin(key, effects) {
                 if !self.ready.is_empty() {
@@ -327,11 +329,11 @@ impl LooperTable {
     /// Begins the head of a looper, or lets it go on. Returns `None` if it waits, for the world or
     /// for a lock.
     fn begin(&mut self, key: u32, effects: &mut Effects) -> Option<Arc<PostedJob>> {
+        // What is ready begins, unless the world stops it. What was resumed goes on in any case.
         let stops = !self.world.is_empty();
         let (phase, head) = self.at(key).with(|state| {
             let phase = state.phase;
-            let is_ready = matches!(phase, LooperPhase::Ready { .. });
-            if !is_ready || phase == (LooperPhase::Ready { has_locks: true }) && !stops {
+            if !stops || !matches!(phase, LooperPhase::Ready { .. }) {
                 state.phase = LooperPhase::Running { is_woken: false };
             }
             (phase, state.head.clone())
@@ -344,12 +346,8 @@ impl LooperTable {
             self.halted.push(key);
             return None;
         }
-        if !has_locks {
-            if !self.take_claimed(&job, effects) {
-                return None;
-            }
-            job.looper
-                .set_phase(LooperPhase::Running { is_woken: false });
+        if !has_locks && !self.take_claimed(&job, effects) {
+            return None;
         }
         self.begun += 1;
         self.guards += job.guards();
@@ -378,18 +376,15 @@ impl LooperTable {
         }
         self.awaits.remove(&looper.key);
         self.begun -= 1;
-        let head = looper.with(|state| state.head.take());
         if run == JobRun::Never {
             self.guards -= job.guards();
         }
         if run != JobRun::Never || !mutant("a_cancelled_task_keeps_its_locks") {
             self.give_back(job, usize::MAX, run != JobRun::Never, effects);
         }
-        // The lane has the job, too.
-        drop(head);
         // The lane that calls this looks for work at once, so it need not be woken.
         let was_waking = self.lanes.set_waking(true);
-        self.prepare(looper.key, effects);
+        self.move_on(looper.key, true, effects);
         self.go_on(effects);
         self.lanes.set_waking(was_waking);
     }

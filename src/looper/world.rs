@@ -124,6 +124,7 @@ fn detail(lock: &LockCell) -> LockDetail {
 /// Returns the value of a lock, which is taken out of it if need be. Returns `None` if the lock has
 /// none any more.
 fn taken<'a>(root: &'a OnceCell<Box<WorldValue>>, lock: &Arc<LockCell>) -> Option<&'a WorldValue> {
+    // The digits of the lock's number lead through the tree, which only grows.
     let (mut branch, mut path) = (root, lock.id);
     while let Some(taken) = branch.get() {
         if Arc::ptr_eq(&taken.lock, lock) {

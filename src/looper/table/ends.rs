@@ -230,6 +230,8 @@ impl LooperTable {
                 return Some(due);
             }
             let job = entry.remove();
+            // The error names the lock for which the task waits, or the first one if it waits for its
+            // turn in the looper.
             let at = job.looper.with(|state| match state.phase {
                 LooperPhase::Waiting { at, .. }
                     if state.head.as_ref().is_some_and(|head| is_same(head, &job)) =>

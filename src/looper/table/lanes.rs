@@ -85,6 +85,7 @@ impl ReadyLines {
         }
         self.len -= 1;
         self.turns = self.turns.wrapping_add(1);
+        // Each n-th choice is that of the lowest line, if `aging` is n.
         let is_lowest = self
             .aging
             .is_some_and(|aging| self.turns.is_multiple_of(aging.get()));

@@ -283,6 +283,8 @@ impl LockState {
     ) -> bool {
         let rare = self.rare.as_ref();
         let first = rare.and_then(|rare| rare.first());
+        // A claim yields to a higher priority alone. Others yield to claims, to what is due, and to
+        // higher ranks.
         let passes = if has_claimed {
             first.is_none_or(|first| rank.below <= first.below)
         } else {
@@ -321,6 +323,7 @@ impl LockState {
         let rare = self.rare.as_ref().filter(|_| self.claims == 0)?;
         let is_due = rare.is_due(aging);
         let rank = if is_due { rare.lowest() } else { rare.first() }?;
+        // The first one waits for room, and all others behind it.
         let has_room = self.has_room(!rank.is_shared);
         if !has_room && !mutant("a_writer_is_granted_a_lock_that_is_held") {
             return None;

@@ -3,6 +3,7 @@
 //! A looper waits for one lock at a time. A lock that is given back goes to the next request in its
 //! line, whose looper is noted and goes on when the change is over.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::LooperTable;
@@ -116,6 +117,7 @@ impl LooperTable {
                 state.unclaim();
             }
             let hold = state.hold_of(looper.key);
+            // A lock that the looper keeps is used once more, in its mode or a lower one.
             if want.is_held {
                 let Some(hold) = hold.filter(|hold| hold.is_exclusive || !want.is_exclusive) else {
                     return Err(LockError::NotHeld(detail()));
@@ -132,6 +134,7 @@ impl LooperTable {
             if state.is_closed && !has_claimed {
                 return Err(LockError::Closed(detail()));
             }
+            // Any other request is granted, or gets a rank in the line.
             let number = self.number();
             let rank = Rank::new(job.priority, want.is_exclusive, number);
             let hold = LockHold::new(looper.key, pins, want.is_exclusive, want.is_kept);
@@ -154,7 +157,7 @@ impl LooperTable {
             return;
         };
         if self.take_locks(&job, at as usize + 1, false, effects) {
-            self.is_ready(&job, true, effects);
+            self.is_ready(&job, effects);
         } else if job.looper.with(|state| state.head.is_none()) {
             self.prepare(key, effects);
         }
@@ -194,6 +197,7 @@ impl LooperTable {
         let uses_guards = has_begun && job.is_owning;
         for want in job.wants().iter().take(count) {
             let is_kept = want.lock.with(|state| {
+                // A task may have unlocked it, and its guard may have released it since.
                 let Some(hold) = state.hold_of(looper.key) else {
                     return false;
                 };
@@ -242,6 +246,7 @@ impl LooperTable {
         wants: &[Want],
     ) -> Result<bool, LockError> {
         let is_open = looper.with(|state| !state.is_closed);
+        // First all locks are looked at, then all are taken, in one change of the table.
         let mut is_free = true;
         for (at, want) in wants.iter().enumerate() {
             let detail = || LockDetail::new(looper, &*want.lock);
@@ -288,6 +293,7 @@ impl LooperTable {
         let unlocked = lock.with(|state| {
             let hold = state.hold_of(looper.key).filter(|hold| !hold.is_given_up);
             let hold = hold.ok_or_else(not_held)?;
+            // What uses the value keeps the lock; its end releases it.
             hold.is_kept = false;
             hold.is_given_up = uses;
             let is_used = uses && hold.pins > 0;
@@ -338,14 +344,11 @@ impl LooperTable {
 impl PostedJob {
     /// Claims all locks of the job if they are free. Returns whether they are.
     ///
-    /// A job with a deadline takes its locks instead, since the deadline is met by that.
+    /// A job with a deadline must take its locks instead, since the deadline is met by that.
     pub(super) fn claim_locks(&self) -> bool {
         let wants = self.wants();
         let is_claimed = |want: &Want| !want.is_held && want.lock.with(LockState::claim);
-        let claimed = match self.deadline {
-            None => wants.iter().take_while(|want| is_claimed(want)).count(),
-            Some(_) => 0,
-        };
+        let claimed = wants.iter().take_while(|want| is_claimed(want)).count();
         if claimed < wants.len() {
             let claims = wants[..claimed].iter();
             claims.for_each(|want| want.lock.with(LockState::unclaim));
@@ -361,6 +364,23 @@ impl PostedJob {
 }
 
 impl LooperState {
+    /// Makes the next job that was not taken the head, if there is none.
+    pub(super) fn find_head(&mut self, effects: &mut Effects) {
+        while self.head.is_none()
+            && let Some(job) = self.rest.pop_front()
+        {
+            if job.body.is_over() {
+                self.taken -= 1;
+                effects.release(job);
+            } else {
+                self.head = Some(job);
+            }
+        }
+        if self.rest.is_empty() && self.rest.capacity() > 0 {
+            self.rest = VecDeque::new();
+        }
+    }
+
     fn keep(&mut self, lock: &Arc<LockCell>) {
         let kept = self.kept.entry(lock.id);
         kept.or_insert_with(|| lock.clone());

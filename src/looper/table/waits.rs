@@ -100,6 +100,7 @@ impl LooperTable {
         let Some(looper) = self.loopers.get(key as usize) else {
             return Vec::new();
         };
+        // A task that has begun waits for the results that it awaits.
         match looper.phase() {
             LooperPhase::Waiting { at, number } => before(looper, at, number),
             LooperPhase::Ready { .. } if self.is_world_stopped() => vec![WORLD],
@@ -181,6 +182,7 @@ impl LooperTable {
             let (LooperPhase::Waiting { at, number }, Some(job)) = (phase, head) else {
                 continue;
             };
+            // One of those before it is named. Without one a guard outside of any task has the lock.
             let wait = match before(looper, at, number).first() {
                 Some(&other) => self.wait(looper.key, other),
                 None => format!("{}, held by a guard", job.wants()[at as usize].lock),

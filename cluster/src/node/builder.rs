@@ -119,7 +119,7 @@ impl NodeBuilder {
     }
 
     /// Sets the lease: the default is 5 s, and the shortest one 500 ms. A node that sends nothing
-    /// for 1.5 times this is lost, or up to a tenth of it earlier. Nodes that have nothing to say
+    /// for 1.5 times this is lost, or up to a tenth of it earlier. Nodes that have nothing to send
     /// ping each other.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;

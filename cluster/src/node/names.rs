@@ -159,7 +159,7 @@ impl Peers {
         (**name == *target.node && *incarnation == target.incarnation).then(|| link.clone())
     }
 
-    /// Returns what this actor grants to each other node, if its node has said so.
+    /// Returns what this actor grants to each other node, if its node has published it.
     pub(crate) fn window_of(&self, target: &Target, own: u128) -> Option<Window> {
         let link = self.link_of(target, own)?;
         let names = match target.incarnation == own {

@@ -109,7 +109,7 @@ impl NodeState {
         lock(&self.refusal).clone()
     }
 
-    /// Adds a link whose peer has said hello. Returns why it is refused otherwise.
+    /// Adds a link whose peer has sent its hello. Returns why it is refused otherwise.
     pub(crate) fn up(
         self: &Arc<Self>,
         hello: Hello,
@@ -215,7 +215,7 @@ impl NodeState {
         }));
     }
 
-    /// Takes a name away and says so. Returns false if it was taken before.
+    /// Takes a name away and notifies all peers. Returns false if it was taken before.
     fn take_name(&self, actor: u64) -> bool {
         let is_taken = {
             let mut peers = self.peers();

@@ -213,7 +213,7 @@ impl Tcp {
         let mut problem = "the name has no address".to_owned();
         for at in resolved {
             match connect(at).await {
-                // A node that closes has no links, and says hello to none that it has left.
+                // A node that closes has no links, and greets none that it has left.
                 Ok(_) if self.is_closed() => return Err("the node is closed".into()),
                 Ok(socket) => {
                     let start = Instant::now();

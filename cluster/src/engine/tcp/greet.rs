@@ -1,7 +1,7 @@
 //! The greeting of two nodes on a new connection, and then their link.
 //!
-//! The node that accepts speaks first: magic, version, hello. The node that dials answers the same,
-//! unless it has a link to that node already. Then the first node says whether the other is welcome. No
+//! The node that accepts sends first: magic, version, hello. The node that dials answers the same,
+//! unless it has a link to that node already. Then the first node answers whether the other is welcome. No
 //! message passes before.
 
 use std::io;

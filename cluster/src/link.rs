@@ -12,6 +12,7 @@ mod incoming;
 mod outgoing;
 mod owner;
 mod pending;
+mod table;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub(crate) use outgoing::{Outgoing, OutgoingHandle};
 pub(crate) use owner::{LinkOwner, LinkWire};
 use pending::{AskEntry, ReplyCarrier, SentAsk, SentAsks};
 pub(crate) use pending::{LossCause, PendingReply};
+use table::LinkTable;
 pub(crate) use target::Target;
 
 use crate::counts::NodeCounts;
@@ -70,59 +72,6 @@ pub(crate) struct Link {
     answering: Mutex<LinkTable<Arc<dyn ReceivedAsk>>>,
     /// The asks of the peer that were given up, and that no reply was found for.
     given_up: Mutex<BTreeSet<u64>>,
-}
-
-/// Streams or asks of a link, by their numbers.
-struct LinkTable<T> {
-    /// The last number that this node has given.
-    last: u64,
-    /// `None` once the link is down.
-    entries: Option<BTreeMap<u64, T>>,
-}
-
-impl<T> LinkTable<T> {
-    fn new() -> Mutex<Self> {
-        Mutex::new(LinkTable {
-            last: 0,
-            entries: Some(BTreeMap::new()),
-        })
-    }
-
-    /// Returns a number that this node has not given before.
-    fn next_number(&mut self) -> u64 {
-        self.last += 1;
-        self.last
-    }
-
-    fn len(&self) -> usize {
-        self.entries.as_ref().map_or(0, BTreeMap::len)
-    }
-
-    /// Adds an entry. Returns the one that had its number, or an error if the link is down.
-    fn insert(&mut self, number: u64, entry: T) -> Result<Option<T>, ()> {
-        let entries = self.entries.as_mut().ok_or(())?;
-        Ok(entries.insert(number, entry))
-    }
-
-    fn remove(&mut self, number: u64) -> Option<T> {
-        self.entries.as_mut()?.remove(&number)
-    }
-
-    /// Takes all entries out, since the link is down. No other one is added.
-    fn close(&mut self) -> BTreeMap<u64, T> {
-        self.entries.take().unwrap_or_default()
-    }
-}
-
-impl<T: Clone> LinkTable<T> {
-    fn get(&self, number: u64) -> Option<T> {
-        self.entries.as_ref()?.get(&number).cloned()
-    }
-
-    fn all(&self) -> Vec<T> {
-        let entries = self.entries.iter().flat_map(BTreeMap::values);
-        entries.cloned().collect()
-    }
 }
 
 /// A node that is connected.

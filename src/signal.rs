@@ -113,6 +113,7 @@ impl Arrivals {
             Signal::Terminate => &TERMINATIONS,
         };
         let mut made = made.get_or_init(|| Mutex::new(None)).lock();
+        // The first call catches the signal. If that fails, the next call tries again.
         if let Some(arrivals) = &*made {
             return Ok(arrivals.clone());
         }

@@ -68,6 +68,7 @@ impl WaiterList {
     /// the waker that was there.
     fn put(&mut self, ticket: &mut Ticket, waker: KeptWaker) -> Option<KeptWaker> {
         look();
+        // Of an earlier round there is no entry any more: its waker was called.
         let number = ticket.number_in(self.round);
         let before = number.and_then(|number| match key_of(number) {
             None => self.first.as_mut(),

@@ -112,6 +112,7 @@ impl<T: 'static> Hosted<T> {
         });
         let mut sent: Option<HostedJob<_, _, _>> = None;
         poll_fn(move |cx| {
+            // The first poll sends the job, with the waker for its end. Later ones ask for the end.
             let end = match &mut sent {
                 _ if !thread.runtime().is_here() => JobEnd::Lost,
                 Some(job) => ready!(Pin::new(job).poll(cx)),

@@ -161,6 +161,7 @@ impl PinnedThread {
                     contain(|| drop(runnable));
                 }
             }
+            // What was woken meanwhile. Exempt tasks that live here without being woken are waited for.
             std::mem::swap(&mut queue, &mut self.inbox.lock().queue);
             self.has_taken(queue.len());
             if queue.is_empty() {

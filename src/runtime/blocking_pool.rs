@@ -368,6 +368,7 @@ impl BlockingPool {
         let jobs = std::mem::take(&mut state.jobs);
         let idle = std::mem::take(&mut state.idle);
         drop(state);
+        // Each finds that the pool is over. The jobs are dropped without the lock.
         idle.iter().for_each(|thread| thread.wake(None));
         drop(jobs);
         let mut state = self.state.lock();

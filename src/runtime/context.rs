@@ -4,7 +4,7 @@
 //! one, and leaving restores it, so runtimes may be nested and interleaved on one thread.
 //!
 //! # Invariants
-//! - THREAD-CONTEXT-1: the pointer is null, or points to the context of the innermost [`EnteredContext`]
+//! - THREAD-CONTEXT-1: the pointer is null, or points to the innermost context that is entered
 //!   of this thread. That context is alive, and so is the `outer` of each context while it is
 //!   entered. Contexts are entered and left in stack order.
 #![expect(
@@ -13,7 +13,6 @@
 )]
 
 use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -21,6 +20,7 @@ use std::task::Waker;
 use super::engine::{DueEffects, RuntimeEngine};
 use super::host::HostContext;
 use super::inner::Inner;
+use crate::contain::OnDrop;
 use crate::instant;
 use crate::scheduler::{self, WorkerLocal};
 use crate::sync::{InChildren, mutant};
@@ -67,17 +67,16 @@ impl<'a> ThreadContext<'a> {
         }
     }
 
-    /// Makes this the context of the thread until the guard is dropped.
-    pub(crate) fn enter(&self) -> EnteredContext<'_> {
+    /// Makes this the context of the thread until the guard is dropped, which borrows it.
+    pub(crate) fn enter(&self) -> OnDrop<impl FnMut()> {
         let this = std::ptr::from_ref(self).cast();
         let outer = CONTEXT
             .try_with(|context| context.replace(this))
             .unwrap_or(std::ptr::null());
         self.outer.set(outer);
-        EnteredContext {
-            outer,
-            _context: PhantomData,
-        }
+        OnDrop(move || {
+            let _ = CONTEXT.try_with(|context| context.set(outer));
+        })
     }
 
     /// Returns the worker's own queues if this thread is a worker of `runtime`.
@@ -138,18 +137,6 @@ impl scheduler::TurnContext for ThreadContext<'_> {
 
 crate::sync::thread_local! {
     static CONTEXT: Cell<*const ThreadContext<'static>> = const { Cell::new(std::ptr::null()) };
-}
-
-/// The guard of an entered context; dropping it leaves the context.
-pub(crate) struct EnteredContext<'a> {
-    outer: *const ThreadContext<'static>,
-    _context: PhantomData<&'a ()>,
-}
-
-impl Drop for EnteredContext<'_> {
-    fn drop(&mut self) {
-        let _ = CONTEXT.try_with(|context| context.set(self.outer));
-    }
 }
 
 /// Calls `look` with the thread's context, if it has one.

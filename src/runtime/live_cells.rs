@@ -247,6 +247,7 @@ impl LiveCells {
     pub(crate) fn wake_tasks(&self, spare: &[TaskKey]) -> usize {
         let mut woken = 0;
         for shard in &self.shards {
+            // (LIVE-3) Taken out first.
             let wakers: Vec<KeptWaker> = shard
                 .lock()
                 .wakers

@@ -222,6 +222,7 @@ pub(super) fn drive<'c>(
         let (warnings, index) = (&context.runtime.warnings, future.worker.index());
         warnings.worker_panicked(index, &panic, Continues::WithoutDriver);
     }
+    // A driver that returns early, or panics, leaves a worker that parks from now on.
     if future.end.is_none() {
         future.driver = None;
         future.park_until_over();

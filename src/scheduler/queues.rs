@@ -447,6 +447,7 @@ impl LocalQueue {
         let mut moved = false;
         for (index, worker) in self.queues.workers.iter().enumerate() {
             let turns = turns(index);
+            // No turn since the last watch: what its task has woken would wait for the task's end.
             let stuck = self.seen[index].replace(turns) == turns;
             if index == self.index {
                 continue;

@@ -269,7 +269,7 @@ impl WorkerSleep {
     ///
     /// The parameters are those of [`lie_down`](WorkerSleep::lie_down).
     #[cfg(test)]
-    pub(crate) fn sleep(&self, me: usize, state: (bool, Option<bool>), view: &impl View) -> Woken {
+    pub(crate) fn sleep(&self, me: usize, state: (bool, bool), view: &impl View) -> Woken {
         self.lie_down(me, state, view);
         self.park(me, view)
     }
@@ -277,12 +277,12 @@ impl WorkerSleep {
     /// Becomes a sleeper. The caller calls [`park`](WorkerSleep::park) or
     /// [`poll`](WorkerSleep::poll) next.
     ///
-    /// `searching`: it is the searcher, and stops searching. `moved`: it has just watched, and saw
-    /// another worker run or not.
+    /// `searching`: it is the searcher, and stops searching. `ends_watch`: it has just watched,
+    /// and saw no other worker run.
     pub(crate) fn lie_down(
         &self,
         me: usize,
-        (searching, moved): (bool, Option<bool>),
+        (searching, ends_watch): (bool, bool),
         view: &impl View,
     ) {
         let mut sleepers = self.sleepers.lock();
@@ -290,8 +290,7 @@ impl WorkerSleep {
         self.state.fetch_add(ONE_SLEEPER, Ordering::SeqCst);
         // A sleeper has no filled slot, and sees this worker asleep when it wakes up.
         let others_run = sleepers.stack.len() < self.parkers.len();
-        let watch_ends = moved == Some(false);
-        if others_run && !watch_ends {
+        if others_run && !ends_watch {
             self.keep(&mut sleepers, me, true);
         }
         if searching {
@@ -314,7 +313,7 @@ impl WorkerSleep {
         if last {
             view.last_lies_down();
         }
-        let watch = others_run && watch_ends && self.must_watch_on(me, view);
+        let watch = others_run && ends_watch && self.must_watch_on(me, view);
         if watch || view.deadline().is_some() {
             let mut sleepers = self.sleepers.lock();
             if sleepers.stack.contains(me) {
@@ -367,7 +366,7 @@ impl WorkerSleep {
     fn must_watch_on(&self, me: usize, view: &impl View) -> bool {
         // Pairs with the light fence in `notify_slot`: a thread that filled a slot before sees that
         // no sleeper watches, or we see the slot. (SLEEP-3)
-        let fenced = mutant("watch_ends_without_fence") || self.fences.heavy();
+        let fenced = mutant("ends_watch_without_fence") || self.fences.heavy();
         !fenced || view.has_any(me) && !mutant("slots_are_not_looked_at")
     }
 

@@ -80,6 +80,7 @@ where
 {
     /// Runs this script; returns whether its failure is the best one now.
     fn improves(&mut self, script: TurnScript) -> bool {
+        // A try that is much longer than the best run is not a shorter one, so it is cut.
         let most = self.best.length().steps.saturating_mul(2) + 100;
         let most = most.min(self.options.plan.steps);
         if self.tries == 0 || self.steps < most {
@@ -124,6 +125,8 @@ where
         let mut has_improved = false;
         let mut from_end = 0;
         loop {
+            // From the last block to the first. A block that joins the one of the same task before it
+            // changes the script, so the blocks are counted again.
             let script = self.best.script().clone();
             let blocks = script.blocks();
             let Some(at) = blocks.len().checked_sub(from_end + 1) else {

@@ -365,6 +365,7 @@ impl LineWriter {
 
     /// Writes the lines. On an error, `rest` begins with the line that was not written completely.
     fn write_lines(&mut self, rest: &mut &[u8]) -> io::Result<()> {
+        // The part of a line that an earlier error has left becomes a line of its own.
         if self.is_torn {
             self.writer.write_all(b"\n")?;
             self.is_torn = false;
@@ -377,6 +378,7 @@ impl LineWriter {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+            // Only whole lines leave the rest, so that lost lines can be counted.
             let ended = rest[..begun].iter().rposition(|byte| *byte == b'\n');
             let whole = ended.map_or(0, |last| last + 1);
             *rest = &rest[whole..];

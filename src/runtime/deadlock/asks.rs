@@ -75,6 +75,7 @@ impl AskList {
 
     /// Adds an ask. `asker` is the actor that asks, if its messages are traced.
     pub(crate) fn list(&self, edge: Edge, asker: Option<u64>, is_timed: bool) -> Listing {
+        // Counted before it is listed: who ends the last activity then sees that an ask is pending.
         self.activity.ask_waits();
         let mut list = self.list.lock();
         let entry = list.vacant_entry();

@@ -78,6 +78,7 @@ impl ActorWaits {
 
     /// Adds a wait of the actor that this waker wakes.
     pub(crate) fn list(&self, edge: Edge, waiter: KeptWaker) -> Box<WaitListing> {
+        // Counted before it is listed, as an ask is.
         self.activity.ask_waits();
         let mut list = self.list.lock();
         list.last += 1;

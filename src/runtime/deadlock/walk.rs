@@ -127,6 +127,7 @@ impl<'a> Graph<'a> {
         let is_end = |&at: &usize| open[at] == 0;
         let mut ready: Vec<usize> = (0..self.nodes.len()).filter(is_end).collect();
         while let Some(at) = ready.pop() {
+            // All actors that it asks have their goals. So its path continues with any of them.
             let next = self.nodes[at].asks.first().copied();
             let goal = match next.map(|(next, _)| self.nodes[next].goal) {
                 Some(Goal::End { last, steps }) => Goal::End {
@@ -156,6 +157,8 @@ impl<'a> Graph<'a> {
                 self.nodes[at].next = asks.find(|&&(to, _)| without(&self.nodes[to])).copied();
             }
         }
+        // Each path is followed to an actor that has a goal, or to one that is on the path itself. From
+        // that one on the path is a cycle, and what comes before leads there.
         for start in 0..self.nodes.len() {
             let (mut at, mut way) = (start, Vec::new());
             while let (Goal::Unknown, Some((next, _))) = (self.nodes[at].goal, self.nodes[at].next)

@@ -104,9 +104,9 @@ fn model_53_a_keeper_that_is_woken_leaves_the_deadline_to_another() {
         let sleep = WorkerSleep::new(2, None);
         let poll = |me| sleep.poll(me, &Later, Waker::noop(), false);
         // The first worker has checked the slots before, and need not do so again.
-        sleep.lie_down(0, (false, Some(false)), &Later);
+        sleep.lie_down(0, (false, true), &Later);
         assert_eq!(poll(0), Err(Some(LATER)), "it keeps the deadline");
-        sleep.lie_down(1, (false, None), &Later);
+        sleep.lie_down(1, (false, false), &Later);
         assert_eq!(poll(1), Err(None), "another one does");
         sleep.notify();
         assert_eq!(poll(0), Ok(Woken::ByWork));

@@ -68,8 +68,8 @@ impl Slot {
     }
 
     /// Runs one watch, as a sleeping worker. Returns whether it found an entry.
-    fn watch(&self, sleep: &WorkerSleep, me: usize, moved: Option<bool>) -> bool {
-        let woken = sleep.sleep(me, (false, moved), self);
+    fn watch(&self, sleep: &WorkerSleep, me: usize, ends_watch: bool) -> bool {
+        let woken = sleep.sleep(me, (false, ends_watch), self);
         assert_eq!(woken, Woken::ByItself { watching: true });
         self.0.load(Ordering::Relaxed)
     }
@@ -143,10 +143,10 @@ fn model_36_a_slot_that_is_filled_when_a_watch_ends_is_watched() {
 fn model_36_a_slot_filled_as_the_watcher_leaves_is_watched_by_another() {
     ::loom::model(|| {
         let (sleep, slot) = (sleep_for(3), Slot::default());
-        let watchers = [(1, None), (2, Some(false))].map(|(me, moved)| {
+        let watchers = [(1, false), (2, true)].map(|(me, ends_watch)| {
             let (sleep, slot) = (sleep.clone(), slot.clone());
             spawn(move || {
-                slot.watch(&sleep, me, moved);
+                slot.watch(&sleep, me, ends_watch);
                 sleep.watch_no_more();
             })
         });

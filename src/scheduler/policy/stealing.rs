@@ -95,6 +95,7 @@ impl Stealing {
             if !may_steal {
                 return None;
             }
+            // Before it searches: a thief whose loot was not worth it waits, see `thief.rs`.
             self.hold_off(worker, duties).or_else(|| {
                 if !(worker.searching.get() || local.try_search()) {
                     return None;
@@ -143,7 +144,7 @@ impl Stealing {
 
     /// Stops searching and watching, since this worker is about to do something else.
     fn look_no_more(&self, worker: &StealingWorker, view: &PolicyView<'_>) {
-        if worker.moved.take().is_some() {
+        if worker.has_watched.take() {
             self.queues.sleep.watch_no_more();
         }
         if worker.searching.take() {
@@ -166,10 +167,10 @@ impl Stealing {
             return None;
         }
         let searching = worker.searching.take();
-        let moved = worker.moved.take();
+        let ends_watch = worker.has_watched.take() && !worker.saw_others_run.get();
         duties.own_counters().count_park();
         worker.is_asleep.set(true);
-        sleep.lie_down(me, (searching, moved), &view);
+        sleep.lie_down(me, (searching, ends_watch), &view);
         self.wait(worker, duties, &view)
     }
 
@@ -223,7 +224,8 @@ impl Stealing {
                     sleep.watch_no_more();
                     return stuck;
                 }
-                worker.moved.set(Some(moved));
+                worker.has_watched.set(true);
+                worker.saw_others_run.set(moved);
                 worker.is_unfinished.set(true);
             }
         }
@@ -331,9 +333,10 @@ pub struct StealingWorker {
     is_asleep: Cell<bool>,
     /// This worker is the thief.
     searching: Cell<bool>,
-    /// This worker has watched the slots, and saw other workers run (`true`) or not. If it does not
-    /// sleep next, another worker must watch.
-    moved: Cell<Option<bool>>,
+    /// This worker has watched the slots. If it does not sleep next, another worker must watch.
+    has_watched: Cell<bool>,
+    /// It saw another worker run then.
+    saw_others_run: Cell<bool>,
     /// Before this worker runs anything else, a sleeper must take over the next deadline.
     must_wake_keeper: Cell<bool>,
     /// The number of attempts since it ran out of work.
@@ -384,7 +387,8 @@ impl Policy for Stealing {
             loot: Loot::new(),
             is_asleep: Cell::new(false),
             searching: Cell::new(false),
-            moved: Cell::new(None),
+            has_watched: Cell::new(false),
+            saw_others_run: Cell::new(false),
             must_wake_keeper: Cell::new(false),
             attempts: Cell::new(0),
             is_unfinished: Cell::new(false),
@@ -444,7 +448,10 @@ impl Stealing {
             let me = worker.local.index();
             match self.queues.sleep.poll(me, &view, Waker::noop(), true) {
                 Ok(Woken::ByWork) => worker.search(),
-                Ok(Woken::ByItself { watching }) => worker.moved.set(watching.then_some(true)),
+                Ok(Woken::ByItself { watching }) => {
+                    worker.has_watched.set(watching);
+                    worker.saw_others_run.set(true);
+                }
                 Err(_) => unreachable!("its wait is over"),
             }
         }

@@ -108,7 +108,7 @@ impl Race for LiesDown {
     }
 
     fn right(&self, _round: usize) {
-        let woken = self.0.sleep.sleep(0, (false, None), &self.0);
+        let woken = self.0.sleep.sleep(0, (false, false), &self.0);
         assert_eq!(woken, Woken::ByWork);
         // A worker that is woken for an entry does so.
         self.0.sleep.clear_searching();
@@ -204,7 +204,7 @@ impl Race for EndsWatch {
     }
 
     fn right(&self, _round: usize) {
-        let woken = self.0.sleep.sleep(0, (false, Some(false)), &self.0);
+        let woken = self.0.sleep.sleep(0, (false, true), &self.0);
         assert!(matches!(woken, Woken::ByItself { .. }));
     }
 

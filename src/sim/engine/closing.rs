@@ -25,6 +25,7 @@ impl Simulation {
         if !self.is_here() {
             return self.finish(inner);
         }
+        // A shutdown within a run has the steps of that run. After it, it has steps of its own.
         let mut state = self.state.lock();
         let outer = instant::simulate(Some(state.now));
         let is_outermost = state.frames.is_empty();
@@ -56,6 +57,7 @@ impl Simulation {
         if !inner.shutdown.begin() {
             return;
         }
+        // From now on no turn is split, and what was deferred happens before the verdict.
         self.state.lock().has_closed = true;
         self.apply_all(inner);
         self.judge_rest(inner);
@@ -124,6 +126,7 @@ impl Simulation {
         };
         let running = std::mem::replace(&mut state.running, Who::Other("the shutdown"));
         drop(state);
+        // In the order of the phases: nothing runs any more, everything is dropped, then the report.
         inner.shutdown.finish();
         inner.declared.end();
         inner.hosts.finish();
@@ -159,6 +162,7 @@ impl Simulation {
     fn cancel_all(&self, inner: &Inner) {
         let mut left = usize::MAX;
         loop {
+            // A drop may wake or cancel others, so this goes on while fewer are left each time.
             self.drain(inner);
             let spare = inner.shutdown.exempted();
             inner.live.cancel_cells(&spare);

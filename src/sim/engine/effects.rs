@@ -14,7 +14,8 @@
 use std::collections::VecDeque;
 
 use super::entry::{
-    Due, Effect, PendingEffects, ReadyEntry, Runner, RunningTurn, identity, identity_of_actor,
+    Due, Effect, PendingEffects, ReadyEntry, Runner, RunningTurn, TurnSplit, identity,
+    identity_of_actor,
 };
 use super::plan::TURNS;
 use super::ready::below;
@@ -257,12 +258,17 @@ impl SimState {
         let Some(turn) = self.turn else {
             return false;
         };
-        if let Some(is_split) = turn.is_split {
-            return is_split;
+        match turn.split {
+            TurnSplit::Split => return true,
+            TurnSplit::Whole => return false,
+            TurnSplit::NotDrawn => {}
         }
         let is_split = self.draw_split();
         if let Some(turn) = &mut self.turn {
-            turn.is_split = Some(is_split);
+            turn.split = match is_split {
+                true => TurnSplit::Split,
+                false => TurnSplit::Whole,
+            };
         }
         is_split
     }
@@ -327,6 +333,7 @@ impl SimState {
                 closes: Vec::new(),
                 is_ready: false,
             });
+        // The effects of an earlier turn have all happened, so these are of the running one.
         if pending.effects.is_empty() {
             (pending.turn, pending.rank) = (turn, rank);
             pending.closes.clear();

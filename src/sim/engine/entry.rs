@@ -42,15 +42,22 @@ pub(super) enum Runner {
 #[derive(Clone, Copy)]
 pub(super) struct RunningTurn {
     pub(super) runner: Runner,
-    /// Whether the turn is split; `None` until its first effect.
-    pub(super) is_split: Option<bool>,
+    pub(super) split: TurnSplit,
+}
+
+/// Whether a turn is split, which is drawn at its first effect.
+#[derive(Clone, Copy)]
+pub(super) enum TurnSplit {
+    NotDrawn,
+    Split,
+    Whole,
 }
 
 impl RunningTurn {
     pub(super) fn new(runner: Runner) -> Self {
         RunningTurn {
             runner,
-            is_split: None,
+            split: TurnSplit::NotDrawn,
         }
     }
 }

@@ -185,6 +185,7 @@ impl<'a> OpenFrame<'a> {
                 StepOutcome::Rest => break RunProblem::Deadlock(simulation.rest_text(inner)),
             }
         };
+        // A judged run keeps its failure for the verdict. Otherwise the caller panics with the text.
         if simulation.plan.judged && !self.is_late {
             simulation.fail_waiting(inner, problem);
             return Err(None);
@@ -251,6 +252,7 @@ impl SimState {
         let Some(frame) = frames.iter_mut().find(|frame| frame.id == id) else {
             return false;
         };
+        // A frame that was woken while it was polled is ready again, as a task that yields.
         frame.state = match frame.state {
             _ if done => FrameState::Done,
             FrameState::Again => {

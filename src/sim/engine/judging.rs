@@ -196,6 +196,7 @@ impl Simulation {
 
     /// Returns a line for each wait, as in [`Failed::waits`].
     pub(super) fn lines(&self, inner: &Inner) -> Vec<(String, Option<usize>)> {
+        // The sources take locks of their own, so they are asked without the lock of the state.
         let asks = inner.asks.waiting();
         let sources = self.state.lock().wait_sources.clone();
         let sources = sources.iter().filter_map(Weak::upgrade);

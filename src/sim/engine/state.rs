@@ -180,6 +180,7 @@ impl SimState {
         (keep, is_here): (bool, bool),
     ) {
         let identity = identity(task);
+        // A task that is not known was spawned. A known one was woken, by itself if `again`.
         let event = match self.tasks.get(&identity) {
             Some(tracked) if !again => Some(What::Wakes(Who::Task(tracked.label.clone()))),
             Some(_) => None,
@@ -240,6 +241,7 @@ impl SimState {
     pub(super) fn next(&mut self) -> Option<NextStep> {
         loop {
             let (entry, lower) = self.pop()?;
+            // The schedule changes a priority here: the entry goes back with a lower rank.
             if lower {
                 let rank = self.ready.changed();
                 match &entry {
@@ -265,6 +267,7 @@ impl SimState {
                         self.begin_turn(who, Some(Runner::Frame(id)));
                         return Some(NextStep::Frame(id, call));
                     }
+                    // The frame was closed meanwhile.
                     None => continue,
                 },
                 ReadyEntry::Effect(runner) => match self.take_pending(runner) {
@@ -409,6 +412,7 @@ impl SimState {
         let (kind, amount) = (below(self.origin().draw(), 4), self.origin().draw());
         let last = deadline + Duration::from_nanos(most);
         self.fires = self.fires.split_off(&self.now);
+        // Timers that fire soon after the deadline, one of which this one meets.
         let meets: Vec<Instant> = match kind {
             2 => self
                 .fires

@@ -127,6 +127,7 @@ mod stderr;
 mod sync;
 mod tracer;
 
+mod outcome;
 mod park;
 mod task;
 mod timers;

@@ -13,13 +13,13 @@ mod large;
 mod live_index;
 pub(crate) mod loss;
 mod message_event;
-mod outcome;
 mod plain;
 pub(crate) mod quota;
 pub(crate) mod run;
 mod runnable;
 mod state;
 mod task_header;
+mod unobserved;
 mod unordered;
 
 pub(crate) use executor::{ActorExecutor, Executor, TaskHooks};

@@ -9,27 +9,15 @@ use std::task::{Context, Poll};
 use super::error::JobError;
 use crate::contain::{Panic, attempt, contain, drop_result};
 use crate::lock::SpinLock;
-use crate::sync::mutant;
+use crate::outcome::{self, Outcome};
 use crate::waker::KeptWaker;
 
-pub(super) struct JobCell<F, T>(SpinLock<State<F, T>>);
+pub(super) struct JobCell<F, T>(SpinLock<AcceptedJob<F, T>>);
 
-struct State<F, T> {
-    stage: Stage<F, T>,
-    /// The waker of the task that awaits the outcome.
-    waker: Option<KeptWaker>,
-    /// The outcome may be seen.
-    is_shown: bool,
-    /// The outcome is not awaited any more.
-    is_abandoned: bool,
-}
-
-enum Stage<F, T> {
-    New(F),
-    /// The work was taken.
-    Begun,
-    Over(Result<T, JobError>),
-    Gone,
+struct AcceptedJob<F, T> {
+    /// The work, until it is taken.
+    work: Option<F>,
+    outcome: Outcome<Result<T, JobError>>,
 }
 
 /// A job as the market has it.
@@ -56,7 +44,7 @@ pub(super) struct Shown {
 }
 
 /// A job as its handle has it.
-pub(super) trait Outcome<T>: Send + Sync {
+pub(super) trait AwaitedJob<T>: Send + Sync {
     fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, JobError>>;
 
     fn is_over(&self) -> bool;
@@ -67,51 +55,19 @@ pub(super) trait Outcome<T>: Send + Sync {
 
 impl<F, T> JobCell<F, T> {
     pub(super) fn new(work: F) -> Arc<Self> {
-        Arc::new(JobCell(SpinLock::new(State {
-            stage: Stage::New(work),
-            waker: None,
-            is_shown: false,
-            is_abandoned: false,
+        Arc::new(JobCell(SpinLock::new(AcceptedJob {
+            work: Some(work),
+            outcome: Outcome::new(None),
         })))
     }
 
     /// Takes the work, unless it was taken.
     pub(super) fn recover(&self) -> Option<F> {
-        self.0.with(
-            |state| match std::mem::replace(&mut state.stage, Stage::Begun) {
-                Stage::New(work) => Some(work),
-                other => {
-                    state.stage = other;
-                    None
-                }
-            },
-        )
+        self.0.with(|job| job.work.take())
     }
 
     fn end(&self, outcome: Result<T, JobError>) {
-        // The previous stage is `Begun`.
-        self.0.with(|state| state.stage = Stage::Over(outcome));
-    }
-}
-
-impl<F, T> State<F, T> {
-    /// Returns whether code of the user runs when the outcome is discarded.
-    fn runs_code(&self) -> bool {
-        std::mem::needs_drop::<T>() || !matches!(self.stage, Stage::Over(Ok(_)))
-    }
-
-    /// Takes the outcome, if it may be seen.
-    fn take(&mut self) -> Option<Result<T, JobError>> {
-        if !self.is_shown {
-            return None;
-        }
-        match std::mem::replace(&mut self.stage, Stage::Gone) {
-            Stage::Over(outcome) => Some(outcome),
-            other => {
-                self.stage = other;
-                None
-            }
-        }
+        self.0.with(|job| job.outcome.put(outcome));
     }
 }
 
@@ -135,17 +91,18 @@ impl<F: FnOnce() -> T + Send, T: Send + 'static> Work for JobCell<F, T> {
     }
 
     fn show(&self) -> Shown {
-        self.0.with(|state| {
-            state.is_shown = true;
+        self.0.with(|job| {
+            let runs_code =
+                std::mem::needs_drop::<T>() || !matches!(job.outcome.value(), Some(Ok(_)));
             Shown {
-                waker: state.waker.take(),
-                is_unwanted: state.is_abandoned && state.runs_code(),
+                waker: job.outcome.show(),
+                is_unwanted: job.outcome.is_abandoned() && runs_code,
             }
         })
     }
 
     fn discard(&self) -> Option<Panic> {
-        panic_of(self.0.with(State::take))
+        panic_of(self.0.with(|job| job.outcome.take()))
     }
 
     fn refuse(&self, error: JobError) {
@@ -159,32 +116,19 @@ impl<F: FnOnce() -> T + Send, T: Send + 'static> Work for JobCell<F, T> {
     }
 }
 
-impl<F: Send, T: Send + 'static> Outcome<T> for JobCell<F, T> {
+impl<F: Send, T: Send + 'static> AwaitedJob<T> for JobCell<F, T> {
     fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, JobError>> {
-        if let Some(outcome) = self.0.with(State::take) {
-            return Poll::Ready(outcome);
-        }
-        let mut waker = Some(KeptWaker::new(cx.waker()));
-        let outcome = self.0.with(|state| {
-            std::mem::swap(&mut state.waker, &mut waker);
-            match mutant("a_task_awaits_without_a_second_look") {
-                true => None,
-                false => state.take(),
-            }
-        });
-        drop(waker);
-        outcome.map_or(Poll::Pending, Poll::Ready)
+        outcome::poll(cx, |waker| {
+            self.0.with(|job| job.outcome.take_or_leave(waker))
+        })
     }
 
     fn is_over(&self) -> bool {
-        self.0.with(|state| state.is_shown)
+        self.0.with(|job| job.outcome.is_shown())
     }
 
     fn abandon(&self) -> Option<Panic> {
-        let (outcome, waker) = self.0.with(|state| {
-            state.is_abandoned = true;
-            (state.take(), state.waker.take())
-        });
+        let (outcome, waker) = self.0.with(|job| job.outcome.abandon());
         drop(waker);
         panic_of(outcome)
     }

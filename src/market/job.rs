@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::board::JobTicket;
-use super::cell::Outcome;
+use super::cell::AwaitedJob;
 use super::error::{JobError, OfferError, TryOfferError};
 use crate::contain::Panic;
 use crate::runtime::context;
@@ -134,7 +134,7 @@ pub(super) trait JobMarket: Send + Sync {
 /// Cancel safe: the result stays here until it is returned.
 #[must_use = "a result that is not awaited is dropped; `drop` it to say so"]
 pub struct JobHandle<T> {
-    job: Arc<dyn Outcome<T>>,
+    job: Arc<dyn AwaitedJob<T>>,
     market: Arc<dyn JobMarket>,
     ticket: JobTicket,
     is_over: bool,
@@ -142,7 +142,7 @@ pub struct JobHandle<T> {
 
 impl<T> JobHandle<T> {
     pub(super) fn new(
-        job: Arc<dyn Outcome<T>>,
+        job: Arc<dyn AwaitedJob<T>>,
         market: Arc<dyn JobMarket>,
         ticket: JobTicket,
     ) -> Self {

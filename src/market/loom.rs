@@ -9,7 +9,7 @@ use ::loom::thread::{JoinHandle, spawn, yield_now};
 use ::loom::{explore, model::Builder};
 
 use super::board::KeyPolicy;
-use super::cell::{JobCell, Outcome, Work};
+use super::cell::{AwaitedJob, JobCell, Work};
 use super::core::{MarketCore, MarketLimits, MarketPhase};
 use super::error::{JobError, TryOfferError};
 use super::handle::{EndOf, wait_for};

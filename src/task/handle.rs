@@ -14,9 +14,9 @@ use std::task::{Context, Poll};
 
 use super::executor::TaskHooks;
 use super::key::TaskKey;
-use super::outcome::TaskOutcome;
 use super::state::Found;
 use super::task_header::{TaskHeader, release, wake};
+use super::unobserved::TaskOutcome;
 use crate::instant;
 use crate::sync::Process;
 

@@ -24,6 +24,7 @@ use super::key::TaskKey;
 use super::runnable::{RunVTable, Runnable};
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::SpinLock;
+use crate::outcome::{self, Outcome};
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
@@ -35,14 +36,10 @@ struct JobCell<H, F, R> {
     watcher: Option<H>,
 }
 
-enum JobState<F, R> {
-    Waits(F, KeptWaker),
-    Runs(KeptWaker),
-    Done(Result<R, Panic>),
-    /// The job was dropped without having run.
-    Lost,
-    /// The caller has taken the result or dropped the job.
-    Unwanted,
+struct JobState<F, R> {
+    /// The closure, until it runs or is dropped.
+    work: Option<F>,
+    outcome: Outcome<JobEnd<R>>,
 }
 
 impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
@@ -56,17 +53,11 @@ impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
     unsafe fn run(job: NonNull<()>) {
         // SAFETY: (JOB-1) the pointer comes from `into_raw`.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
-        let job = this
-            .state
-            .with(|state| match std::mem::replace(state, JobState::Unwanted) {
-                JobState::Waits(job, waker) => {
-                    *state = JobState::Runs(waker);
-                    Some(job)
-                }
-                _ => None,
-            });
-        let end = job.map(|job| JobState::Done(attempt(job)));
-        this.end(end.unwrap_or(JobState::Unwanted));
+        let work = this.state.with(|state| state.work.take());
+        this.end(work.map(|work| match attempt(work) {
+            Ok(value) => JobEnd::Done(value),
+            Err(panic) => JobEnd::Panicked(panic),
+        }));
     }
 
     /// # Safety
@@ -74,51 +65,31 @@ impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
     unsafe fn discard(job: NonNull<()>) {
         // SAFETY: (JOB-1) the pointer comes from `into_raw`.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
-        this.end(JobState::Lost);
+        this.end(Some(JobEnd::Lost));
     }
 
-    /// Notifies the executor, then stores the result and wakes the caller, unless it dropped the
-    /// job.
-    fn end(&self, end: JobState<F, R>) {
+    /// Notifies the executor, then shows the end and wakes the caller, unless it dropped the job.
+    /// There is no end if the caller did so before the closure began.
+    fn end(&self, end: Option<JobEnd<R>>) {
         if let Some(watcher) = &self.watcher {
             watcher.hooks().task_completed();
         }
-        let previous = self.state.with(|state| match state {
-            JobState::Unwanted => end,
-            _ => std::mem::replace(state, end),
+        let (work, waker, unwanted) = self.state.with(|state| {
+            if let Some(end) = end {
+                state.outcome.put(end);
+            }
+            let waker = state.outcome.show();
+            let is_abandoned = state.outcome.is_abandoned();
+            let unwanted = is_abandoned.then(|| state.outcome.take()).flatten();
+            (state.work.take(), waker, unwanted)
         });
-        match previous {
-            JobState::Runs(waker) if !mutant("caller_is_not_woken") => waker.wake(),
-            JobState::Waits(job, waker) => {
-                contain(|| drop(job));
-                waker.wake();
-            }
-            unneeded => unneeded.give_up(),
+        contain(|| drop(work));
+        contain(|| drop(unwanted));
+        if let Some(waker) = waker
+            && !mutant("caller_is_not_woken")
+        {
+            waker.wake();
         }
-    }
-}
-
-impl<F, R> JobState<F, R> {
-    /// Drops the state. The closure and the waker are dropped separately, so that both drops may
-    /// panic.
-    fn give_up(self) {
-        match self {
-            JobState::Waits(job, _waker) => contain(|| drop(job)),
-            unneeded => contain(|| drop(unneeded)),
-        }
-    }
-}
-
-impl<H, F, R> JobCell<H, F, R> {
-    /// Takes the final state, or calls `waits` with the stored waker if the job has not ended.
-    fn take(&self, waits: impl FnOnce(&mut KeptWaker)) -> Option<JobState<F, R>> {
-        self.state.with(|state| match state {
-            JobState::Waits(_, waker) | JobState::Runs(waker) => {
-                waits(waker);
-                None
-            }
-            _ => Some(std::mem::replace(state, JobState::Unwanted)),
-        })
     }
 }
 
@@ -147,7 +118,10 @@ where
     pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: KeptWaker) -> Self {
         let cell = Arc::new(JobCell {
             vtable: JobCell::<H, F, R>::VTABLE,
-            state: SpinLock::new(JobState::Waits(job, waker)),
+            state: SpinLock::new(JobState {
+                work: Some(job),
+                outcome: Outcome::new(Some(waker)),
+            }),
             watcher: is_watching.then(|| executor.clone()),
         });
         let raw = Arc::into_raw(cell.clone()).cast_mut().cast();
@@ -162,31 +136,26 @@ impl<H: Executor, F, R> Future for HostedJob<H, F, R> {
     type Output = JobEnd<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobEnd<R>> {
-        // A task that polls again was most likely woken by the end, so the first attempt clones no
-        // waker.
-        let end = self.0.take(|_| {}).or_else(|| {
-            let mut waker = KeptWaker::new(cx.waker());
-            self.0.take(|left| std::mem::swap(left, &mut waker))
+        let polled = outcome::poll(cx, |waker| {
+            let look = |state: &mut JobState<F, R>| state.outcome.take_or_leave(waker);
+            self.0.state.with(look)
         });
-        if let (Some(_), Some(watcher)) = (&end, &self.0.watcher) {
+        if let (Poll::Ready(_), Some(watcher)) = (&polled, &self.0.watcher) {
             let job = TaskKey::at(Arc::as_ptr(&self.0).cast());
             watcher.hooks().looked_at(job, true);
         }
-        match end {
-            None => Poll::Pending,
-            Some(JobState::Done(Ok(value))) => Poll::Ready(JobEnd::Done(value)),
-            Some(JobState::Done(Err(panic))) => Poll::Ready(JobEnd::Panicked(panic)),
-            Some(_) => Poll::Ready(JobEnd::Lost),
-        }
+        polled
     }
 }
 
 impl<H, F, R> Drop for HostedJob<H, F, R> {
     fn drop(&mut self) {
-        let unneeded = self
+        let (work, (end, waker)) = self
             .0
             .state
-            .with(|state| std::mem::replace(state, JobState::Unwanted));
-        unneeded.give_up();
+            .with(|state| (state.work.take(), state.outcome.abandon()));
+        contain(|| drop(work));
+        contain(|| drop(end));
+        drop(waker);
     }
 }

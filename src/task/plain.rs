@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use super::cell;
 use super::executor::Executor;
 use super::handle::TaskHandle;
-use super::outcome::TaskOutcome;
+use super::unobserved::TaskOutcome;
 
 /// The handle of a spawned future.
 ///

@@ -15,7 +15,6 @@ mod family;
 mod handle;
 mod handlers_macro;
 mod handlers_steps;
-mod id;
 mod in_flight;
 mod incarnation;
 mod lifecycle;

@@ -16,7 +16,6 @@ mod queue;
 mod receive;
 mod reserve;
 mod send;
-mod senders;
 mod state;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;

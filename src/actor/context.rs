@@ -15,7 +15,6 @@
 mod lending;
 mod recv;
 mod replay;
-mod stream;
 
 use std::fmt;
 use std::ptr::NonNull;

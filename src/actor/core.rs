@@ -7,6 +7,8 @@
     reason = "one allocation seen through several types; see CELL-1 to CELL-4 in cell.rs"
 )]
 
+use crate::sync::global::{AtomicU64, Ordering};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::ops::Deref;
@@ -14,7 +16,6 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::{self, NonNull};
 use std::task::{Poll, Waker};
 
-use super::id;
 use crate::contain::Panic;
 use crate::error::{End, Fault, FaultyPart, TellError, UnhandledFault};
 use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake};
@@ -44,7 +45,7 @@ pub(super) struct ActorOptions<M> {
 impl<M> Core<M> {
     #[inline(always)]
     pub(super) fn new(vtable: &'static VTable, marks: u8, options: ActorOptions<M>) -> Self {
-        let label = Label::new(id::next(), options.priority, marks);
+        let label = Label::new(next_id(), options.priority, marks);
         Core {
             mailbox: Mailbox::new(options.mailbox),
             // Held by the addresses, the handle, and the cell itself (CELL-4).
@@ -465,4 +466,26 @@ impl<M> Drop for CoreArc<M> {
         // SAFETY: (CELL-2) gives up the reference.
         unsafe { Core::release(self.0) };
     }
+}
+
+/// Returns an id that was not returned before.
+///
+/// Each thread reserves a range of ids, so that threads that spawn do not contend for the cache
+/// line of the counter.
+fn next_id() -> u64 {
+    const RANGE: u64 = 1024;
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static OWN: Cell<(u64, u64)> = const { Cell::new((0, 0)) });
+    // Relaxed: the RMW alone makes each range unique; it publishes nothing.
+    let fresh = || NEXT.fetch_add(RANGE, Ordering::Relaxed);
+    OWN.try_with(|own| {
+        let (mut next, mut end) = own.get();
+        if next == end {
+            next = fresh();
+            end = next + RANGE;
+        }
+        own.set((next + 1, end));
+        next
+    })
+    .unwrap_or_else(|_| fresh())
 }

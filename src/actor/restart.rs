@@ -3,11 +3,10 @@
 //! Such an actor runs a future of incarnations, to each of which it lends its context.
 
 mod bond;
-mod history;
 mod restarting;
 mod restarts;
 
 pub(crate) use bond::{Bond, BondOrder, BondReport};
-pub(crate) use history::History;
 pub use restarting::{Restartable, Restarting};
+pub(crate) use restarts::History;
 pub use restarts::Restarts;

@@ -31,13 +31,13 @@ use std::task::{Context, Poll};
 
 use super::executor::Executor;
 use super::handle::TaskHandle;
+use super::handle::{TaskOutcome, UnobservedPanic};
+use super::key::LiveIndex;
 use super::key::TaskKey;
-use super::live_index::LiveIndex;
 use super::run::{self, CurrentRun};
 use super::runnable::{RunVTable, Runnable};
 use super::state::PollOutcome;
 use super::task_header::{self, TaskHeader, TaskVTable};
-use super::unobserved::{TaskOutcome, UnobservedPanic};
 use crate::blocks;
 use crate::contain::{Step, attempt_or_clear, contain_mut, drop_result};
 use crate::info::TaskInfo;

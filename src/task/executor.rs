@@ -9,16 +9,17 @@
 //!   keeps the executor alive: the calling thread, if only threads that own it run its tasks, or
 //!   else a clone.
 
+use std::any::type_name;
 use std::panic::Location;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::task::Waker;
 
 use super::header::Header;
 #[cfg(doc)]
 use super::header::Label;
+use super::key::LiveIndex;
 use super::key::TaskKey;
-use super::live_index::LiveIndex;
-use super::message_event::MessageEvent;
 use super::run::BATCH;
 use super::runnable::Runnable;
 use crate::error::{Fault, UnhandledFault};
@@ -146,4 +147,42 @@ pub trait TaskHooks: Send + Sync {
     fn looked_at(&self, task: TaskKey, has_ended: bool) {
         let _ = (task, has_ended);
     }
+}
+
+/// The description of a message in a trace.
+#[derive(Clone)]
+pub struct MessageInfo {
+    /// The name of the message's type.
+    pub(crate) name: &'static str,
+    /// The text that is shown instead of the name.
+    pub(crate) text: Option<Arc<str>>,
+}
+
+impl MessageInfo {
+    pub(crate) fn of<M>() -> Self {
+        MessageInfo {
+            name: type_name::<M>(),
+            text: None,
+        }
+    }
+}
+
+/// An event in the life of a message, for executors that trace messages.
+pub enum MessageEvent {
+    /// The message was accepted at once.
+    Sent(MessageInfo),
+    /// A message that was sent before has arrived in the mailbox.
+    Arrived,
+    /// The sender waits for room. The key identifies the message among the waiting ones.
+    AwaitsRoom(MessageInfo, usize),
+    /// There was room for the message with this key.
+    Accepted(usize),
+    /// A permit was given for the message with this key, which is sent once it is made.
+    HasPermit(usize),
+    /// The message with this key was given up by its sender, or refused.
+    GivenUp(usize),
+    /// The actor has received the message from its mailbox.
+    Received,
+    /// The actor has received the message from one of its own sources.
+    FromSource(&'static str),
 }

@@ -6,6 +6,9 @@
     reason = "one allocation accessed through several types; see TASK-1 to TASK-4 in cell.rs"
 )]
 
+use super::executor::Executor;
+use crate::contain::{Panic, contain};
+use crate::error::{Fault, UnhandledFault};
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -16,7 +19,6 @@ use super::executor::TaskHooks;
 use super::key::TaskKey;
 use super::state::Found;
 use super::task_header::{TaskHeader, release, wake};
-use super::unobserved::TaskOutcome;
 use crate::instant;
 use crate::sync::Process;
 
@@ -173,5 +175,45 @@ impl<T> Drop for TaskHandle<T> {
     fn drop(&mut self) {
         self.close();
         self.leave();
+    }
+}
+
+/// The outcome of a plain task. The panic is boxed, so that it does not enlarge every task.
+pub(super) type TaskOutcome<T> = Result<T, Box<UnobservedPanic>>;
+
+/// A panic that is reported to the executor unless the task is awaited.
+pub(super) struct UnobservedPanic {
+    panic: Option<Panic>,
+    report: Box<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
+}
+
+impl UnobservedPanic {
+    pub(super) fn new(panic: Panic, executor: &impl Executor) -> Box<Self> {
+        let executor = executor.clone();
+        Box::new(UnobservedPanic {
+            panic: Some(panic),
+            report: Box::new(move |unhandled| executor.hooks().report(unhandled)),
+        })
+    }
+
+    pub(super) fn take_panic(mut self) -> Panic {
+        self.panic.take().expect("a panic is taken once")
+    }
+}
+
+impl Drop for UnobservedPanic {
+    fn drop(&mut self) {
+        if let Some(panic) = self.panic.take() {
+            let fault = Fault::Panicked(panic);
+            contain(|| {
+                (self.report)(&UnhandledFault {
+                    name: None,
+                    id: None,
+                    fault: &fault,
+                    is_source: false,
+                    is_on_undelivered: false,
+                });
+            });
+        }
     }
 }

@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::executor::TaskHooks;
-use super::live_index::LiveIndex;
+use super::key::LiveIndex;
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, acquire, mutant};

@@ -1,8 +1,10 @@
-//! Keys that identify tasks and cells while they live.
+//! What identifies a task or a cell while it lives: its key, and its index among the live ones.
 //!
-//! A key is the address of the task or cell, with the tag bit that a cell's runnable has, too.
+//! A key is the address of the task or cell, with the tag bit that a cell's runnable has, too. The
+//! executor assigns an index when a cell or a waker enters its list, and gets it back once.
 
 use std::cell::Cell;
+use std::num::NonZeroU32;
 use std::ptr::NonNull;
 use std::task::Waker;
 
@@ -53,4 +55,22 @@ pub(super) fn dropping(key: TaskKey, discard: impl FnOnce()) {
     let outer = DROPPED.try_with(|dropped| dropped.replace(Some(key)));
     discard();
     let _ = DROPPED.try_with(|dropped| dropped.set(outer.ok().flatten()));
+}
+
+/// An index in the list of live cells and wakers; small, since every task and cell stores one.
+pub struct LiveIndex(NonZeroU32);
+
+impl LiveIndex {
+    /// The number of different indices.
+    pub(crate) const COUNT: usize = u32::MAX as usize;
+
+    pub(crate) fn new(index: usize) -> Self {
+        let number = u32::try_from(index).ok().and_then(|n| n.checked_add(1));
+        let number = number.and_then(NonZeroU32::new);
+        LiveIndex(number.expect("fewer than 2^32 tasks fit into memory"))
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.0.get() as usize - 1
+    }
 }

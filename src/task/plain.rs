@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use super::cell;
 use super::executor::Executor;
 use super::handle::TaskHandle;
-use super::unobserved::TaskOutcome;
+use super::handle::TaskOutcome;
 
 /// The handle of a spawned future.
 ///

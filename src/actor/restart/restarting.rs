@@ -25,8 +25,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
 use super::bond::{Bond, BondOrder, BondReport};
-use super::history::History;
-use super::restarts::Restarts;
+use super::restarts::{History, Restarts};
 use crate::actor::context::Context;
 use crate::actor::lifecycle::Lifecycle;
 use crate::actor::loan::Loan;

@@ -13,7 +13,7 @@ use crate::error::UnhandledFault;
 use crate::park::Parker;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::task::unobserved::TaskOutcome;
+use crate::task::handle::TaskOutcome;
 use crate::task::{Executor, LiveIndex, Runnable, TaskHooks};
 
 /// Checks a model with a preemption bound of 3, one more than other models, which some of these

@@ -168,6 +168,9 @@ mod mutants;
 
 /// Scheduling policies: where a runnable goes when its task is woken, and which one runs next.
 ///
+/// Choose or write one if priorities, fairness or a measurement demand it. Otherwise keep the
+/// default, [`Stealing`](policy::Stealing), which is the fastest here for most programs.
+///
 /// A [`Policy`](policy::Policy) is the scheduler of a runtime: data that all workers share, data of
 /// each worker, and functions on both. The runtime provides threads, timers, shutdown and pinned
 /// threads.
@@ -177,6 +180,9 @@ pub mod policy {
 }
 
 /// A readable trace: what actors do, and what happens to their messages, as lines or events.
+///
+/// Use it to see who sent what to whom, in a test or while looking for a bug. To count and measure,
+/// use [`stats`](Runtime::stats) or an [`Observer`], which cost less.
 ///
 /// A runtime has a [`Tracer`](trace::Tracer) if its [builder](Builder::tracer) was given one.
 /// [`Lines`](trace::Lines) writes lines. [`run`] obeys the variable `GREENROOM_LOG`, for example

@@ -1,5 +1,8 @@
 //! State machines: actors whose handling of a message depends on their state.
 //!
+//! Use a machine if messages may come too early and must wait for another state. Where a state only
+//! changes how a message is handled, an ordinary [actor](crate::spawn!) with a `match` is shorter.
+//!
 //! A [`Machine`] handles each message in its current state, and returns what follows: a
 //! [`Next`] state, the same one, or the end. A message that comes too early can be
 //! [saved](Next::Save): it comes again, before any newer one, as soon as the state has changed.

@@ -1,8 +1,10 @@
 //! A market of jobs that may block: a full board makes producers wait, and a key excludes.
 //!
-//! [`unblock`](crate::unblock()) takes any number of calls, in the order of their arrival. A
-//! [`Market`] has a board of limited size, priorities, and keys: two jobs of one key never run at
-//! the same time.
+//! Use a market for many jobs that block, of which only some may wait or run at a time. Not for a
+//! few of them, which [`unblock`](crate::unblock()) runs, nor for jobs that await: spawn those.
+//!
+//! `unblock` takes any number of calls, in the order of their arrival. A [`Market`] has a board of
+//! limited size, priorities, and keys: two jobs of one key never run at the same time.
 //!
 //! The workers are calls on the threads of the blocking pool. A worker comes when a job may run and
 //! no other worker is on its way, and gives its thread back when there is no job.
@@ -26,9 +28,7 @@
 //! }
 //! ```
 //!
-//! # When to use what
-//! - a call that blocks: [`unblock`](crate::unblock());
-//! - many of them, of which only some may run or wait at a time, or whose order matters: a market;
+//! # Other things that block
 //! - an actor whose messages block: [`Detached`](crate::Detached);
 //! - a value that must not leave its thread: [`Pinned`](crate::Pinned).
 

@@ -1,5 +1,8 @@
 //! Names for actors and for groups of actors, typed by their messages.
 //!
+//! Use a name where code cannot be given an address, or where the actor behind it may change.
+//! Otherwise pass the [address](crate::Address): it needs no lookup and cannot be missing.
+//!
 //! A [`Name`] leads to one actor, and a [`Group`] to any number of them. Code that knows a name
 //! needs no address. Both are constants or values that hold only the text:
 //!

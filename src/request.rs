@@ -1,5 +1,8 @@
 //! Several requests at once, one after another, or again until one succeeds.
 //!
+//! Use these in a task that waits for the outcomes. An actor that receives messages meanwhile takes
+//! [`on_answer`](crate::Context::on_answer) instead, and work that computes is [spawned](crate::spawn()).
+//!
 //! The functions are [`concurrently`](crate::concurrently()),
 //! [`sequentially`](crate::sequentially()) and [`retry`](crate::retry()). This module has their
 //! futures and errors. A request is any future; most are asks. Nothing starts before the first

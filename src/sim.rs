@@ -1,5 +1,8 @@
 //! Deterministic simulation: runs a program under a seeded schedule and virtual time, for tests.
 //!
+//! Use it to test orders of events and timeouts. It is not for programs that need sockets, files or
+//! other threads, nor for races in plain memory: [loom](https://docs.rs/loom) finds those.
+//!
 //! [`run`] runs a future on the calling thread, with all tasks, actors, timers, pinned threads and
 //! blocking jobs that it starts. They run one at a time, in an order drawn from a seed. [`explore`]
 //! does so with many seeds.
@@ -175,7 +178,7 @@
 //! # What it does not find
 //!
 //! Accesses to plain shared memory between two awaits are one step: another task sees all of them
-//! or none. ThreadSanitizer and [loom](https://docs.rs/loom) find such races.
+//! or none. ThreadSanitizer and loom find such races.
 //!
 //! In a split turn, memory is ahead of messages: a write after a send may be visible before the
 //! message arrives. That includes atomics and the channels of other crates. A task that the turn

@@ -1,14 +1,12 @@
 //! Spools: pools of worker actors that share the requests of many clients.
 //!
+//! Use a spool for asynchronous work with state, such as connections, that many clients ask for. For
+//! a call that blocks, such as a read of a file, use [`unblock`](crate::unblock()).
+//!
 //! A [`Spool`] gives each request to the worker that has been idle longest, and queues requests
 //! while all are busy. It refuses requests when it is overloaded or busy, and replaces workers that
 //! die. A worker is an actor of messages `(Q, Reply<R>)` and knows nothing of the spool. Workers
 //! never see each other.
-//!
-//! # Which one
-//!
-//! A spool is for asynchronous work with state, such as connections, that many clients ask for. For
-//! one call that blocks, such as a read of a file, use [`unblock`](crate::unblock()).
 //!
 //! # Refusals
 //!

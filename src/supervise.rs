@@ -1,7 +1,9 @@
 //! Restarts and supervision: actors that begin anew after a fault.
 //!
-//! [`restart`](crate::ActorBuilder::restart) restarts one actor. A [`Supervisor`] decides
-//! about several actors together. [The guide](crate::docs::guide#restarts) tells when to use which.
+//! Use [`restart`](crate::ActorBuilder::restart) for one actor, and a [`Supervisor`] for actors that
+//! begin or end together. Neither is for errors that are expected: return those in a reply.
+//!
+//! [The guide](crate::docs::guide#restarts) has what becomes of messages and asks.
 
 mod child;
 mod error;

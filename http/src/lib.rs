@@ -1,5 +1,8 @@
 //! Actors over HTTP: a typed message arrives at an address, and its answer goes back.
 //!
+//! Use it to let HTTP/1.1 clients ask actors by typed messages. For sites with routes, middleware,
+//! large uploads or HTTP/2, use a web framework beside the actors, such as axum.
+//!
 //! A [`Server`] turns requests into messages for actors of greenroom, and their answers into
 //! responses. `GET /Xy?x=1&y=2` and `POST /Xy` both become the type that is registered as `Xy`.
 //!

@@ -16,7 +16,7 @@ pub(crate) fn print_line_at_once(line: fmt::Arguments<'_>) {
 }
 
 /// A text that always counts as written. `eprint!` would panic if it could not write: even if the
-/// panic were caught, the panic hook of the program would hear of it, and may end the process.
+/// panic were caught, the panic hook of the program would run, and may end the process.
 struct Lossy<'a>(&'a str);
 
 impl fmt::Display for Lossy<'_> {

@@ -230,7 +230,7 @@ impl<'a, M> CoreRef<'a, M> {
         }
     }
 
-    /// Returns whoever observes the actor and decides about it.
+    /// Returns the hooks that observe the actor and decide about it.
     fn hooks(self) -> &'a dyn TaskHooks {
         // SAFETY: (CELL-2) a reference is held.
         unsafe { Header::hooks(self.header()) }

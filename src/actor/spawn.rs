@@ -24,7 +24,7 @@ use crate::sync::Mutex;
 
 /// A builder for an actor: the function, closure or value, and the actor's options.
 ///
-/// [`spawn!`](crate::spawn!) is a thin front end of this builder.
+/// [`spawn!`](crate::spawn!) is a short form of this builder.
 ///
 /// ```
 /// use greenroom::Context;

@@ -1,4 +1,4 @@
-//! `spawn!`, a thin front of [`ActorBuilder`](crate::ActorBuilder).
+//! `spawn!`, a short form of [`ActorBuilder`](crate::ActorBuilder).
 
 /// Spawns an actor and returns its [`Handle`](crate::Handle).
 ///

@@ -99,7 +99,7 @@ pub trait Actor: Send + Sized {
     /// - The panic is not reported to [`on_fault`](crate::Builder::on_fault). The panic hook has seen
     ///   it.
     ///
-    /// A panic of this method takes the place of the first one, and goes on. Panics of `started` and
+    /// A panic of this method replaces the first one, and goes on. Panics of `started` and
     /// `stopped` do not come here.
     ///
     /// ```

@@ -1,8 +1,8 @@
 //! The line of a bounded mailbox: senders that wait for room, in order of arrival.
 //!
 //! A waiting sender stores its message in the line, and the mailbox itself takes the message when
-//! there is room. So a sender that is never polled again delays no other sender, and no granted
-//! place is lost.
+//! there is room. So a sender that is never polled again delays no other sender, and no room that
+//! was granted is lost.
 //!
 //! # Invariants
 //! - LINE-1: a `WaitingSender` is accessed only under the lock of its mailbox, except in `new` and

@@ -1,7 +1,7 @@
 //! Permits: accepted messages that are not made yet.
 //!
-//! Capacity and close are checked when a permit is given; from then on it counts as accepted. A
-//! place is filled once or given up once, and `recv` does not return `None` before that.
+//! Capacity and close are checked when a permit is given; from then on it counts as accepted. It
+//! is used once or given up once, and `recv` does not return `None` before that.
 
 use std::task::{Context, Poll};
 

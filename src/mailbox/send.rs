@@ -1,10 +1,9 @@
 //! The operations of senders, and of the line in which they wait for room.
 //!
-//! A message is in one place at a time: with its sender, in the line, or in the queue. An operation
-//! that refuses a message leaves it where it was. Blocks are allocated and wakers woken outside the
-//! lock.
+//! A message has one holder at a time: its sender, the line, or the queue. An operation that refuses a
+//! message leaves it where it was. Blocks are allocated and wakers woken outside the lock.
 //!
-//! A message is copied from the sender's place into the queue, under the lock. A copy before the lock
+//! A message is copied from the sender's memory into the queue, under the lock. A copy before the lock
 //! would read what was written just now, often in parts, and wait for these writes.
 #![expect(
     unsafe_code,

@@ -80,7 +80,7 @@ pub struct Status {
     pub is_operating: bool,
 }
 
-/// How far a market has come to its end.
+/// The phase of a market, from open to ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MarketPhase {
     Open,

@@ -49,7 +49,7 @@ pub struct PinnedThread {
     closing: AtomicBool,
     /// Nothing may run any longer, except exempt tasks.
     pub(super) over: AtomicBool,
-    /// How far the end of the thread is: a [`HostPhase`].
+    /// The phase of the thread: a [`HostPhase`].
     phase: AtomicUsize,
 }
 

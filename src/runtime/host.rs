@@ -14,7 +14,7 @@ use crate::sync::Mutex;
 use crate::task::{Look, Runnable, TaskInfo, TaskKey};
 use crate::timers::TimerClock;
 
-/// How far the thread of a host has come.
+/// The phase of the thread of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HostPhase {
     /// The thread runs its tasks.

@@ -34,7 +34,7 @@ pub trait Executor: Clone + Send + Sync + 'static {
     /// the back of the queue.
     fn schedule(&self, runnable: Runnable, again: bool);
 
-    /// Returns whoever observes the executor's tasks and decides about them.
+    /// Returns the hooks that observe the executor's tasks and decide about them.
     fn hooks(&self) -> &(dyn TaskHooks + 'static);
 
     /// Returns the marks of new tasks and cells: [`Label::TRACED`], [`Label::PLACED`].

@@ -6,7 +6,7 @@
 //! # Invariants
 //! - BOND-1: the supervisor gives no order while [`BondOrder::Wait`] is not answered. The actor answers
 //!   each with one [`BondReport::Down`], or ends.
-//! - BOND-2: an actor that reports a failure has no order any more, unless it was told to wait
+//! - BOND-2: an actor that reports a failure has no order any more, unless it was ordered to wait
 //!   meanwhile. So an order to run or to give up is given after that report was seen.
 
 use std::panic::RefUnwindSafe;

@@ -189,7 +189,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     }
 }
 
-/// Polls what an ask may wait for besides its answer: room for the message, and the time-out.
+/// Polls what an ask may wait for besides its answer: room for the message, and the timeout.
 fn poll_rest<M, T>(
     recipient: RecipientRef<'_, M>,
     send: &mut Option<SendFuture<'_, M>>,

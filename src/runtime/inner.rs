@@ -94,7 +94,7 @@ impl Inner {
             long_turns: long_turns.map(|(limit, locations)| {
                 LongTurns::new(limit, workers, locations, warnings.clone())
             }),
-            marks: traced | (u8::from(keeps_locations) * Label::PLACED),
+            marks: traced | (u8::from(keeps_locations) * Label::LOCATED),
             locations,
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),

@@ -37,7 +37,7 @@ pub trait Executor: Clone + Send + Sync + 'static {
     /// Returns the hooks that observe the executor's tasks and decide about them.
     fn hooks(&self) -> &(dyn TaskHooks + 'static);
 
-    /// Returns the marks of new tasks and cells: [`Label::TRACED`], [`Label::PLACED`].
+    /// Returns the marks of new tasks and cells: [`Label::TRACED`], [`Label::LOCATED`].
     fn marks(&self) -> u8 {
         0
     }

@@ -46,7 +46,7 @@ impl Label {
     /// The mark of a cell whose executor traces each message.
     pub(crate) const TRACED: u8 = 1;
     /// The mark of a cell whose executor knows where it was spawned.
-    pub(crate) const PLACED: u8 = 2;
+    pub(crate) const LOCATED: u8 = 2;
 
     pub(crate) fn new(id: u64, priority: u8, marks: u8) -> Self {
         Label((id << 10) | (u64::from(marks) << 8) | u64::from(priority))
@@ -80,7 +80,7 @@ impl Header {
     /// Returns whether the cell has any mark.
     #[inline]
     pub(crate) fn is_marked(&self) -> bool {
-        self.label.0 & (u64::from(Label::TRACED | Label::PLACED) << 8) != 0
+        self.label.0 & (u64::from(Label::TRACED | Label::LOCATED) << 8) != 0
     }
 
     /// Adds a reference. The caller holds one, or the lock of the list that contains the cell.

@@ -49,7 +49,8 @@ const STEP: usize = 16;
 const STEPS: usize = 65;
 /// The number of size classes: those in steps, and one of [`HUGE_BYTES`].
 const CLASSES: usize = STEPS + 1;
-/// The bytes of a block in a burst of large messages: four of 64 KiB, and a header. An allocator returns memory of this size to the
+/// The bytes of a block in a burst of large messages: four of 64 KiB, and a header. An allocator
+/// returns memory of this size to the
 /// system soon, and each new page of it costs as much as a copy of several KiB.
 pub(crate) const HUGE_BYTES: usize = 264 * 1024;
 

@@ -1,6 +1,7 @@
 //! An event of a trace, its level, and its text.
 //!
-//! A trace of a level shows the events of that level and of all levels above it. An event borrows everything, and has no time. The text of an event has no control characters.
+//! A trace of a level shows the events of that level and of all levels above it. An event borrows
+//! everything, and has no time. The text of an event has no control characters.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;

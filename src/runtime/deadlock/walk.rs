@@ -1,9 +1,9 @@
 //! The end of each chain of waits: one walk over all asks produces the text of each.
 //!
-//! Actors are nodes and asks are edges. Other waits count as asks here. An actor that asks none ends a chain. Going back, so does
-//! an actor that asks only such actors. All other actors lead to a cycle, and each of them
-//! continues with the first actor it asks that does so too. So every actor has a single successor,
-//! and the walk takes time in proportion to the number of actors and asks.
+//! Actors are nodes and asks are edges. Other waits count as asks here. An actor that asks none ends
+//! a chain. Going back, so does an actor that asks only such actors. All other actors lead to a
+//! cycle, and each of them continues with the first actor it asks that does so too. So every actor
+//! has a single successor, and the walk takes time in proportion to the number of actors and asks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Write};

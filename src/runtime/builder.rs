@@ -15,7 +15,7 @@ use super::inner::Inner;
 use super::observer::Observer;
 use super::options::{RuntimeOptions, print_fault};
 use super::thread_set::{Around, ThreadStart};
-use super::warning::Warning;
+use super::warning::OnWarning;
 use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
 use crate::scheduler::policy::{Policy, Stealing};
@@ -64,7 +64,7 @@ pub struct Builder {
     driver: Option<Arc<dyn Driver>>,
     detect_deadlocks: bool,
     long_turns: Option<Duration>,
-    on_warning: Option<Arc<dyn Fn(&Warning) + Send + Sync>>,
+    on_warning: Option<OnWarning>,
 }
 
 impl Builder {

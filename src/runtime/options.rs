@@ -7,7 +7,7 @@ use super::blocking_pool::BlockingLimits;
 use super::driver::Driver;
 use super::observer::Observer;
 use super::thread_set::Around;
-use super::warning::Warning;
+use super::warning::OnWarning;
 use crate::error::UnhandledFault;
 use crate::stderr::print_line;
 use crate::sync::Process;
@@ -27,7 +27,7 @@ pub(crate) struct RuntimeOptions {
     pub(crate) blocking: BlockingLimits,
     pub(crate) grace: Duration,
     pub(crate) on_fault: Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
-    pub(super) on_warning: Option<Arc<dyn Fn(&Warning) + Send + Sync>>,
+    pub(super) on_warning: Option<OnWarning>,
     /// How long a turn may be without a warning. A simulation has no limit.
     pub(super) long_turns: Option<Duration>,
     pub(super) observer: Option<Arc<dyn Observer>>,

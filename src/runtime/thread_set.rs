@@ -193,6 +193,7 @@ impl ThreadLists {
 
 /// The function of the user, which calls its argument once.
 #[derive(Clone)]
+#[expect(clippy::type_complexity, reason = "this is the name of the type")]
 pub(super) struct Around(Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>);
 
 impl Around {

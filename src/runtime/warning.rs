@@ -194,9 +194,11 @@ fn write_list<T>(
     Ok(())
 }
 
+pub(super) type OnWarning = Arc<dyn Fn(&Warning) + Send + Sync>;
+
 #[derive(Clone)]
 pub(super) struct WarningReceiver {
-    pub(super) on_warning: Option<Arc<dyn Fn(&Warning) + Send + Sync>>,
+    pub(super) on_warning: Option<OnWarning>,
     pub(super) tracer: Option<Arc<dyn Tracer>>,
     /// The name of the runtime, in its trace.
     pub(super) called: String,

@@ -14,6 +14,7 @@ const CHUNK: usize = 128;
 #[derive(Default)]
 pub(super) struct CellTable {
     /// Boxes, so that growing moves the pointers to chunks and not the slots.
+    #[expect(clippy::vec_box, reason = "growing moves the pointers")]
     chunks: Vec<Box<[CellSlot; CHUNK]>>,
     /// The number of slots that have been in use since the table was last empty.
     used: usize,
@@ -70,7 +71,7 @@ impl CellTable {
     /// Removes the cell at `index`. Returns chunks that are no longer needed, to be dropped without
     /// the lock.
     #[must_use = "they are dropped without the lock"]
-    pub(super) fn remove(&mut self, index: usize) -> Vec<Box<[CellSlot; CHUNK]>> {
+    pub(super) fn remove(&mut self, index: usize) -> impl Sized + use<> {
         *self.at(index) = CellSlot::free(self.free);
         self.free = Some(index);
         self.len -= 1;

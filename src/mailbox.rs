@@ -24,7 +24,7 @@ mod undelivered;
 
 pub(crate) use contents::Mailbox;
 pub(crate) use extras::MailboxOptions;
-pub(crate) use hooks::{Bond, HookOptions, Hooks};
+pub(crate) use hooks::{AnyBond, HookOptions, Hooks};
 pub(crate) use line::LineEntry;
 pub(crate) use queue::{Batch, TakenMessage};
 pub(crate) use reserve::Refused;

@@ -27,7 +27,7 @@ pub(crate) use large::is_large;
 pub use plain::{FallibleTask, Task};
 pub(crate) use plain::{cancelled, spawn, spawn_own, spawn_unchecked};
 pub use runnable::Runnable;
-pub(crate) use runnable::as_run;
+pub(crate) use runnable::{RunnableSlot, as_run};
 pub(crate) use task_header::is_own_waker;
 pub(crate) use unordered::Unordered;
 

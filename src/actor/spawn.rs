@@ -19,7 +19,7 @@ use super::core::ActorOptions;
 use super::handle::Handle;
 use crate::contain::contain;
 use crate::error::{SpawnError, SpawnProblem};
-use crate::mailbox::{Bond, HookOptions, Hooks, MailboxOptions};
+use crate::mailbox::{AnyBond, HookOptions, Hooks, MailboxOptions};
 use crate::sync::Mutex;
 
 /// A builder for an actor: the function, closure or value, and the actor's options.
@@ -296,7 +296,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         self.options.restarts.is_some()
     }
 
-    pub(super) fn set_bond(&mut self, bond: Bond) {
+    pub(super) fn set_bond(&mut self, bond: AnyBond) {
         self.hooks_made().bond = Some(bond);
     }
 

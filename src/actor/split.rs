@@ -19,7 +19,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::address::Address;
 use super::cell;
@@ -28,11 +28,11 @@ use super::spawn::ActorBuilder;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, Termination};
 use crate::runtime::{Inner, context, print_fault};
-use crate::sync::{Mutex, mutant, yield_now};
+use crate::sync::{mutant, yield_now};
 use crate::task::{
-    ActorExecutor, Executor, Header, Label, MessageEvent, Runnable, TaskHooks, TaskInfo,
+    ActorExecutor, Executor, Header, Label, MessageEvent, Runnable, RunnableSlot, TaskHooks,
+    TaskInfo,
 };
-use crate::waker::KeptWaker;
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     /// Returns the actor as a future, which any executor can run, and its address.
@@ -78,7 +78,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     {
         let (parts, options) = self.take_apart();
         let executor = Arc::new(SplitExecutor {
-            slot: Mutex::new(RunnableSlot::default()),
+            slot: RunnableSlot::new(),
             runtime: context::runtime().filter(|runtime| runtime.is_simulated()),
         });
         let (core, refused) = cell::new(executor.clone(), parts, options);
@@ -129,7 +129,7 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
             .core
             .as_ref()
             .expect("an actor polled after it was ready");
-        if let Some(runnable) = this.executor.take(Some(cx.waker())) {
+        if let Some(runnable) = this.executor.slot.take(Some(cx.waker())) {
             runnable.run();
         }
         if !core.mailbox.state.peek().has(Flags::ENDED) {
@@ -139,7 +139,8 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
         // result, which has this type.
         let result = unsafe { core.at().take_result() };
         this.core = None;
-        this.executor.forget_waker();
+        // It will not be polled again, and addresses may keep the executor alive.
+        this.executor.slot.take(None);
         Poll::Ready(result)
     }
 }
@@ -151,7 +152,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         };
         core.at().terminate(Termination::Cancelled);
         while !core.mailbox.state.peek().has(Flags::ENDED) {
-            match self.executor.take(None) {
+            match self.executor.slot.take(None) {
                 Some(runnable) => drop(runnable),
                 None if mutant("a_dropped_split_looks_once") => return,
                 // Another thread has woken the actor and will put the runnable into the slot soon.
@@ -162,7 +163,8 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         // SAFETY: (CELL-3, SPLIT-1) the actor has ended, and this `Split` alone has a right to the
         // result.
         unsafe { core.at().drop_result() };
-        self.executor.forget_waker();
+        // It will not be polled again, and addresses may keep the executor alive.
+        self.executor.slot.take(None);
     }
 }
 
@@ -176,48 +178,14 @@ impl<M, A, Fut> fmt::Debug for Split<M, A, Fut> {
 
 /// The executor of a cell that its `Split` runs.
 struct SplitExecutor {
-    slot: Mutex<RunnableSlot>,
+    slot: RunnableSlot,
     /// The simulated runtime in which the actor was created, which traces its messages.
     runtime: Option<Arc<Inner>>,
 }
 
-#[derive(Default)]
-struct RunnableSlot {
-    runnable: Option<Runnable>,
-    /// The waker of the task that polled last.
-    waker: Option<KeptWaker>,
-}
-
-impl SplitExecutor {
-    /// Takes the runnable, if there is one, and replaces the waker by `waker`.
-    fn take(&self, waker: Option<&Waker>) -> Option<Runnable> {
-        let mut waker = waker.map(KeptWaker::new);
-        let mut slot = self.slot.lock();
-        std::mem::swap(&mut slot.waker, &mut waker);
-        let runnable = slot.runnable.take();
-        drop(slot);
-        drop(waker);
-        runnable
-    }
-
-    /// Drops the waker, since the future will not be polled again. Addresses may keep this executor
-    /// alive.
-    fn forget_waker(&self) {
-        self.take(None);
-    }
-}
-
 impl Executor for Arc<SplitExecutor> {
     fn schedule(&self, runnable: Runnable, _again: bool) {
-        let mut slot = self.slot.lock();
-        slot.runnable = Some(runnable);
-        // Taken, not cloned: a clone would call user code under the lock. The next poll leaves
-        // another waker.
-        let waker = slot.waker.take();
-        drop(slot);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.slot.put(runnable);
     }
 
     fn hooks(&self) -> &(dyn TaskHooks + 'static) {

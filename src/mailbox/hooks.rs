@@ -16,30 +16,30 @@ pub(crate) struct HookOptions<M> {
     /// The function that shows a message in a trace.
     pub(crate) show: Option<fn(&M) -> String>,
     /// The function that names a message in a trace.
-    pub(crate) label: Option<Label<M>>,
+    pub(crate) label: Option<LabelFn<M>>,
     /// The function for messages that are not handled.
     pub(crate) on_undelivered: Option<Mutex<OnUndelivered<M>>>,
     /// The link between the actor and its supervisor. The mailbox only stores it.
-    pub(crate) bond: Option<Bond>,
+    pub(crate) bond: Option<AnyBond>,
 }
 
 /// No panic leaves it half changed.
-pub(crate) type Bond = Arc<dyn Any + Send + Sync + RefUnwindSafe>;
+pub(crate) type AnyBond = Arc<dyn Any + Send + Sync + RefUnwindSafe>;
 
-pub(crate) type Label<M> = fn(&M) -> &'static str;
+pub(crate) type LabelFn<M> = fn(&M) -> &'static str;
 
 pub(crate) type OnUndelivered<M> = Box<dyn FnMut(M) + Send>;
 
 pub(crate) struct Hooks<M> {
     /// The function that shows a message in a trace.
     pub(super) show: Option<fn(&M) -> String>,
-    pub(super) label: Option<Label<M>>,
+    pub(super) label: Option<LabelFn<M>>,
     /// What a tracer of the user knows of the actor.
     pub(super) traced: Traced,
     pub(super) undelivered: Option<Arc<Mutex<Undelivered<M>>>>,
     /// The text of the panic with which the actor ended.
     pub(super) panic: Option<Arc<str>>,
-    pub(super) bond: Option<Bond>,
+    pub(super) bond: Option<AnyBond>,
     pub(super) loans: Loans,
     /// The number of incarnations of the actor that have ended.
     pub(super) incarnations: u64,

@@ -12,7 +12,7 @@
 use std::task::{Poll, Waker};
 
 use super::contents::Mailbox;
-use super::hooks::Bond;
+use super::hooks::AnyBond;
 use super::state::Flags;
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
@@ -144,7 +144,7 @@ impl<M> Mailbox<M> {
     }
 
     /// Takes what joins the actor to its supervisor, if it has one.
-    pub(crate) fn take_bond(&self) -> Option<Bond> {
+    pub(crate) fn take_bond(&self) -> Option<AnyBond> {
         self.lock(|_, contents| contents.hooks()?.bond.take())
     }
 }

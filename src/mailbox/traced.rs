@@ -5,7 +5,7 @@
 //! is not traced has none.
 
 use super::contents::{Contents, Mailbox};
-use super::hooks::{Hooks, Label};
+use super::hooks::{Hooks, LabelFn};
 use super::queue::Batch;
 use super::state::Flags;
 
@@ -97,7 +97,7 @@ impl<M> Mailbox<M> {
     }
 
     /// Returns the function that names a message in a trace, if that was set.
-    pub(crate) fn label(&self) -> Option<Label<M>> {
+    pub(crate) fn label(&self) -> Option<LabelFn<M>> {
         self.lock(|_, contents| contents.hooks()?.label)
     }
 }

@@ -29,7 +29,7 @@ use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
 #[repr(C)]
-struct JobCell<H, F, R> {
+struct HostedJobCell<H, F, R> {
     vtable: &'static RunVTable,
     state: SpinLock<JobState<F, R>>,
     /// The executor, if it is to observe the end.
@@ -42,7 +42,7 @@ struct JobState<F, R> {
     outcome: Outcome<JobEnd<R>>,
 }
 
-impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
+impl<H: Executor, F: FnOnce() -> R, R> HostedJobCell<H, F, R> {
     const VTABLE: &'static RunVTable = &RunVTable {
         run: Self::run,
         discard: Self::discard,
@@ -95,7 +95,7 @@ impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
 
 /// A job in progress, as its caller sees it. If it is dropped before the closure starts, the
 /// closure does not run.
-pub(crate) struct HostedJob<H, F, R>(Arc<JobCell<H, F, R>>);
+pub(crate) struct HostedJob<H, F, R>(Arc<HostedJobCell<H, F, R>>);
 
 /// The end of a job.
 pub(crate) enum JobEnd<R> {
@@ -116,8 +116,8 @@ where
     ///
     /// `is_watching`: the executor observes the end of the job.
     pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: KeptWaker) -> Self {
-        let cell = Arc::new(JobCell {
-            vtable: JobCell::<H, F, R>::VTABLE,
+        let cell = Arc::new(HostedJobCell {
+            vtable: HostedJobCell::<H, F, R>::VTABLE,
             state: SpinLock::new(JobState {
                 work: Some(job),
                 outcome: Outcome::new(Some(waker)),

@@ -14,12 +14,14 @@
 )]
 
 use std::ptr::NonNull;
+use std::task::Waker;
 
 use super::header::Header;
 use super::key::{CELL, TaskKey, dropping};
 use crate::info::TaskInfo;
-use crate::sync::LEFT_BEHIND;
+use crate::sync::{LEFT_BEHIND, Mutex};
 use crate::tracer::Subject;
+use crate::waker::KeptWaker;
 
 /// The operations on a task or a job that is ready. The task or job begins with a pointer to this
 /// table.
@@ -165,5 +167,48 @@ impl Drop for Runnable {
         dropping(self.key(), || unsafe {
             (vtable_of(self.0).discard)(self.0)
         });
+    }
+}
+
+/// The one runnable of a cell that a task of another executor runs, and the waker of that task.
+pub(crate) struct RunnableSlot(Mutex<(Option<Runnable>, Option<KeptWaker>)>);
+
+impl RunnableSlot {
+    pub(crate) fn new() -> Self {
+        RunnableSlot(Mutex::new((None, None)))
+    }
+
+    /// Puts the runnable, and wakes the task unless it was woken since its last poll.
+    pub(crate) fn put(&self, runnable: Runnable) {
+        let mut slot = self.0.lock();
+        slot.0 = Some(runnable);
+        // Taken, not cloned: a clone would call user code under the lock. The next poll leaves
+        // another waker.
+        let waker = slot.1.take();
+        // (EXECUTOR-1) From here on the actor may end, and its executor with it.
+        drop(slot);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Takes the runnable, if there is one, and replaces the waker by `waker`.
+    pub(crate) fn take(&self, waker: Option<&Waker>) -> Option<Runnable> {
+        let mut waker = waker.map(KeptWaker::new);
+        let mut slot = self.0.lock();
+        std::mem::swap(&mut slot.1, &mut waker);
+        let runnable = slot.0.take();
+        drop(slot);
+        drop(waker);
+        runnable
+    }
+
+    /// Wakes the task.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn wake(&self) {
+        let waker = self.0.lock().1.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! The rules of the tree that no compiler checks.
 //!
-//! The parts check the imports, the modules that may use `std` directly, how wakers are kept, and what
-//! ARCHITECTURE.md says about the files of `src`.
+//! The parts check the imports, the names of types, the modules that may use `std` directly, how wakers
+//! are kept, and what ARCHITECTURE.md says about the files of `src`.
 
 mod imports;
+mod names;
 mod papers;
 mod std_use;
 mod wakers;
@@ -11,18 +12,33 @@ mod wakers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Returns the paths of all Rust files of `src`.
-pub(crate) fn sources() -> Vec<PathBuf> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, found);
-            } else if path.extension().is_some_and(|ext| ext == "rs") {
-                found.push(path);
-            }
+/// Adds the paths of all Rust files of a folder.
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(&path, found);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            found.push(path);
         }
     }
+}
+
+/// Returns the paths of all Rust files of the library and of the packages beside it, as far as they are
+/// here: a published package has only its own.
+fn package_sources() -> Vec<PathBuf> {
+    let mut found = sources();
+    for package in ["cluster", "http", "looper", "tokio"] {
+        let folder = root().with_file_name(package).join("src");
+        if folder.is_dir() {
+            walk(&folder, &mut found);
+        }
+    }
+    found
+}
+
+/// Returns the paths of all Rust files of `src`.
+pub(crate) fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(&root(), &mut found);
     found.sort();
@@ -50,10 +66,10 @@ fn module_of(path: &Path) -> String {
 
 /// Returns whether a file contains tests or models, to which most rules do not apply.
 pub(crate) fn is_test(path: &Path) -> bool {
-    let inside = path.strip_prefix(root()).unwrap();
+    let inside = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
     inside.components().any(|part| {
         let name = part.as_os_str().to_str().unwrap().trim_end_matches(".rs");
-        ["tests", "loom", "litmus", "mutants"].contains(&name)
+        ["tests", "loom", "litmus", "mutants", "fuzzing"].contains(&name)
     })
 }
 

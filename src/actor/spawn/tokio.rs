@@ -22,9 +22,8 @@ use crate::contain::{contain, drop_refused};
 use crate::error::{SpawnProblem, UnhandledFault};
 use crate::runtime::{LiveCells, context, print_fault};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Mutex, yield_now};
-use crate::task::{ActorExecutor, Executor, Header, Runnable, TaskHooks};
-use crate::waker::KeptWaker;
+use crate::sync::yield_now;
+use crate::task::{ActorExecutor, Executor, Header, Runnable, RunnableSlot, TaskHooks};
 
 impl<Fut: Send> SpawnTarget<Fut> for &Handle {}
 
@@ -44,7 +43,7 @@ impl ExecutorSource for &Handle {
         _: u8,
     ) -> Result<(Arc<TaskExecutor>, KeptExecutor), SpawnProblem> {
         let executor = Arc::new(TaskExecutor {
-            slot: Mutex::new(RunnableSlot::default()),
+            slot: RunnableSlot::new(),
             live: LiveCells::new(1),
             keeps: AtomicUsize::new(1),
             closing: AtomicBool::new(false),
@@ -57,39 +56,19 @@ impl ExecutorSource for &Handle {
 
 /// The executor of one actor, which its task runs.
 pub struct TaskExecutor {
-    slot: Mutex<RunnableSlot>,
+    slot: RunnableSlot,
     live: LiveCells,
     keeps: AtomicUsize,
     /// The task was dropped, or is being dropped.
     closing: AtomicBool,
 }
 
-#[derive(Default)]
-struct RunnableSlot {
-    runnable: Option<Runnable>,
-    /// The waker of the task, unless it was woken since its last poll.
-    waker: Option<KeptWaker>,
-}
-
 impl TaskExecutor {
-    /// Takes the runnable, if there is one, and replaces the waker.
-    fn take(&self, mut waker: Option<KeptWaker>) -> Option<Runnable> {
-        let mut slot = self.slot.lock();
-        std::mem::swap(&mut slot.waker, &mut waker);
-        let runnable = slot.runnable.take();
-        drop(slot);
-        drop(waker);
-        runnable
-    }
-
     /// Gives up a keep (TOKIO-1).
     fn let_go(&self) {
         // AcqRel: accesses under the other keep happen before the end of the task.
         if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let waker = self.slot.lock().waker.take();
-            if let Some(waker) = waker {
-                waker.wake();
-            }
+            self.slot.wake();
         }
     }
 }
@@ -110,7 +89,7 @@ impl Future for ActorTask {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(runnable) = self.0.take(Some(KeptWaker::new(cx.waker()))) {
+        if let Some(runnable) = self.0.slot.take(Some(cx.waker())) {
             contain(|| runnable.run());
         }
         // Acquire pairs with the AcqRel in `let_go`.
@@ -129,7 +108,7 @@ impl Drop for ActorTask {
         executor.live.close_to_cells();
         loop {
             let left = executor.live.cancel_cells(&[]);
-            match executor.take(None) {
+            match executor.slot.take(None) {
                 Some(runnable) => contain(|| drop(runnable)),
                 None if left == 0 => return,
                 // Another thread has woken the actor and will put the runnable into the slot soon.
@@ -141,14 +120,7 @@ impl Drop for ActorTask {
 
 impl Executor for Arc<TaskExecutor> {
     fn schedule(&self, runnable: Runnable, _again: bool) {
-        let mut slot = self.slot.lock();
-        slot.runnable = Some(runnable);
-        let waker = slot.waker.take();
-        // (EXECUTOR-1) From here on the actor may end, and this executor with it.
-        drop(slot);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.slot.put(runnable);
     }
 
     fn hooks(&self) -> &(dyn TaskHooks + 'static) {

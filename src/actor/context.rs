@@ -172,6 +172,7 @@ impl<M> Context<M> {
                 core.received(&message);
                 Some(message)
             }
+            // The mailbox is open, or closed with a permit left: sources come after messages.
             Poll::Pending => {
                 self.close_sources_if_closed();
                 self.poll_sources(None)
@@ -378,6 +379,7 @@ impl<M> Context<M> {
                     done(core, reader);
                     Some(Poll::Ready(Some(message)))
                 }
+                // The end of the turn makes the actor dormant and receiving in one step.
                 Poll::Pending if core.is_own(waker) => {
                     run.note(run::RECEIVING);
                     reader.set_waits();

@@ -70,6 +70,7 @@ impl<M: Send + 'static> MappedActor for CoreArc<M> {
                 return Poll::Ready(reserved);
             }
         }
+        // From the first wait on, the entry in the line decides.
         let wait = wait.get_or_insert_with(|| Box::new(None::<LineEntry<M>>));
         let entry = entry_in(wait);
         let before = entry.as_ref().map(LineEntry::key);
@@ -163,6 +164,7 @@ impl<M> AnyMap<M> {
             steps < STEPS_MAX,
             "an address that was mapped {STEPS_MAX} times, the limit, cannot be mapped again"
         );
+        // A proxy gives no permit, so there is none to give up.
         let actor = recipient.actor();
         let reserved = passes_by.is_none().then(|| actor.clone());
         let behind = Recipient::from(recipient);

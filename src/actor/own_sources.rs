@@ -91,6 +91,7 @@ impl<M> OwnSources<M> {
         let mut cx = TaskContext::from_waker(self.waker.as_waker());
         self.polls = self.polls.wrapping_add(1);
         let mut pending = false;
+        // Another kind is first in each poll, so that none of them starves.
         for kind in 0..3 {
             let polled = match self.polls.wrapping_add(kind) % 3 {
                 0 if !self.set.is_empty() => self.set.poll(&mut cx),
@@ -133,6 +134,7 @@ impl<M: Send> SomeSources<M> for OwnSources<M> {
 
     fn poll(&mut self, core: CoreRef<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>> {
         if let Some(waker) = waker {
+            // Outside of the actor's own task each poll may come with another waker.
             match core.is_own(waker) {
                 true => {
                     self.forget_other();

@@ -272,6 +272,7 @@ impl<T> Reply<T> {
 // Inlined by force, so that the outcome is written in place.
 #[inline(always)]
 fn complete<T>(slot: ReplySlot<T>, outcome: AskState<T>) {
+    // What is not needed any more leaves the slot, to be dropped without it.
     let mut notified = Notified::Nobody;
     let previous = slot.finish(|slot| match slot {
         AskState::Open(_) => std::mem::replace(slot, outcome),
@@ -313,6 +314,7 @@ pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, notified: Notified<T>) {
     if let Notified::Now(_, Some(answer)) | Notified::Later(_, Some(answer)) = notified {
         trace_answer(answer);
     }
+    // The asker is woken last: it may drop what the drops here still use.
     match notified {
         Notified::Later(waker, _) => {
             let _ = context::simulated(|engine, runtime| {
@@ -349,6 +351,7 @@ fn complete_observed<T>(
     }
     let number = context::simulated(|engine, _| engine.next_effect()).flatten();
     match number {
+        // The asker may not see it before that effect.
         Some(number) => {
             ask.deferred = Some((outcome_of(outcome), number));
             (AskState::Unwanted, Notified::Later(waker, traced))
@@ -370,6 +373,7 @@ pub(super) fn outcome_of<T>(state: AskState<T>) -> Result<T, AskError> {
         _ => return Err(AskError::NoReply(AskDetail::default())),
     };
     match ask.deferred {
+        // Without an outcome it has ended as a deadlock, or was taken before.
         None => Err(ask.listing.leave(&mut None).map_or_else(
             || AskError::NoReply(AskDetail::default()),
             AskError::Deadlock,

@@ -121,6 +121,7 @@ where
     fn send(self: Box<Self>, launch: &mut dyn FnMut(Answer<T>, TaskInfo)) -> Launched<T> {
         let Question { address, question } = *self;
         let (message, answer, asked) = ask::begin(address.recipient(), question);
+        // Before the message is sent, since its reply may come at once.
         launch(answer, asked);
         match address.tell(message) {
             Ok(()) => Launched::Delivered,

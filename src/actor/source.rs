@@ -58,6 +58,7 @@ impl<M> AttachedSource<M> {
 
     /// Returns the next message, or the panic that ended the source.
     fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<M, Panic>>> {
+        // The guard may have changed the source since the last poll.
         let standing = self.switch.as_ref().map(|switch| switch.look(cx.waker()));
         match standing {
             None | Some(Standing::Foreground) => {}

@@ -274,6 +274,7 @@ impl<M: Send + 'static> Context<M> {
             let make = make.take().expect("a request is launched once");
             flight = Some(self.launch((answer, asked, make)));
         });
+        // The flight ends here if the message was not delivered: then a future has its parts.
         let mut take_back = || {
             let parts = self.sources_made().in_flight().take_back(flight.as_ref()?);
             parts.map(|(answer, _, make)| (answer, make))

@@ -70,6 +70,7 @@ impl<M> Mailbox<M> {
                     Batch::EMPTY
                 }
             };
+            // The actor is woken to be dropped, and `recv` elsewhere to return.
             let wake = flags.wake();
             (flags.and_receiver(wake), messages)
         })

@@ -59,6 +59,7 @@ impl<M> Mailbox<M> {
             name,
             hooks,
         } = &options;
+        // The flags repeat what the extras have, so that the usual path reads the word alone.
         let has_extras = capacity.is_some() || name.is_some() || hooks.is_some();
         let mut flags = Flags::ACTIVE.or(Flags::JOINABLE);
         if capacity.is_some() {

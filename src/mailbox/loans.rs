@@ -23,6 +23,7 @@ const FIRST: u32 = 0;
 impl<M> Mailbox<M> {
     /// Records that the context is lent, and returns the key of the loan.
     pub(crate) fn lend(&self) -> u32 {
+        // The first loan is a flag, and needs no hooks.
         let is_first = self.lock(|flags, _| {
             let is_first = !flags.has(Flags::LENT.or(Flags::RELENT));
             if is_first {
@@ -50,6 +51,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn give_back(&self) -> Result<Option<KeptWaker>, ()> {
         self.lock(|flags, contents| {
             let loans = contents.hooks().map(|hooks| &mut hooks.loans);
+            // The last borrower gives back to the last lender.
             if flags.has(Flags::RELENT) {
                 let loans = loans.expect("they have the other loans");
                 let last = loans.others.pop();
@@ -78,6 +80,7 @@ impl<M> Mailbox<M> {
                 flags.clear(Flags::LENT);
                 return (was_lent, loans.and_then(|loans| loans.first.take()));
             }
+            // A lender in the middle of others may end first.
             let others = &mut loans.expect("they have the other loans").others;
             let lender = others.iter().position(|(other, _)| *other == key);
             let lender = lender.map(|index| others.remove(index).1);

@@ -69,6 +69,7 @@ impl<M> Mailbox<M> {
             if reserved != Err(Refused::Full) {
                 return Poll::Ready(reserved);
             }
+            // Allocated outside of the lock; meanwhile room may be freed.
             let new = LineEntry::new(&mut None, 0, KeptWaker::new(cx.waker()));
             if self.join(&new) {
                 *entry = Some(new);
@@ -92,6 +93,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn fill(&self, message: M, from: Option<u64>) -> Result<Wake, M> {
         let mut message = Some(message);
         let mut spare = Spare::NONE;
+        // (MAILBOX-3) A permit has its room, but the queue may need a block.
         spare.provide(self.state.peek().has(Flags::FILLED));
         let wake = self.lock(|flags, contents| {
             if flags.has(Flags::DEAF) || !contents.queue.push(&mut message, &mut spare) {

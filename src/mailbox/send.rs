@@ -29,7 +29,7 @@ enum Promotion {
     Enough,
     NeedsBlock,
     /// A sender was promoted, with its waker, and whether there is room for another one.
-    Settled(Option<KeptWaker>, bool),
+    Accepted(Option<KeptWaker>, bool),
 }
 
 impl<M> Mailbox<M> {
@@ -248,6 +248,7 @@ impl<M> Mailbox<M> {
                 if bound.len >= bound.capacity || flags.has(Flags::CLOSED) {
                     return Promotion::Enough;
                 }
+                // A sender without a message waits for a permit.
                 match bound.line.first_message() {
                     None => return Promotion::Enough,
                     Some((None, _)) => {
@@ -270,12 +271,13 @@ impl<M> Mailbox<M> {
                     flags.clear(Flags::WAITED_FOR);
                 }
                 let goes_on = bound.len < bound.capacity && !bound.line.is_empty();
-                Promotion::Settled(waker, goes_on)
+                Promotion::Accepted(waker, goes_on)
             });
             match step {
                 Promotion::Enough => return,
+                // Allocated without the lock, and tried again.
                 Promotion::NeedsBlock => spare.provide(true),
-                Promotion::Settled(waker, goes_on) => {
+                Promotion::Accepted(waker, goes_on) => {
                     if !mutant("accepted_sender_is_not_woken") {
                         waker.into_iter().for_each(wake_foreign);
                     }

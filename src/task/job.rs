@@ -74,6 +74,7 @@ impl<H: Executor, F: FnOnce() -> R, R> HostedJobCell<H, F, R> {
         if let Some(watcher) = &self.watcher {
             watcher.hooks().task_completed();
         }
+        // Dropped without the lock, and before the caller is woken.
         let (work, waker, unwanted) = self.state.with(|state| {
             if let Some(end) = end {
                 state.outcome.put(end);

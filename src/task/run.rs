@@ -247,6 +247,7 @@ pub(crate) fn is_spent(is_alone: impl FnOnce() -> bool) -> bool {
         return true;
     };
     run.note(SPENT);
+    // A turn alone on its thread goes on once, which saves a way through the queue.
     let more = run.more.replace(0);
     let goes_on = more > 0 && is_alone();
     if goes_on {

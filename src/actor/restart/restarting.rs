@@ -301,6 +301,7 @@ where
         if let (Err(Fault::Panicked(panic)), IncarnationStage::Up(loan)) = (&result, &self.stage) {
             loan.core().complete_caught(panic);
         }
+        // The rule is code of the user, whose panic is the result then.
         let wants = match &self.rare {
             Some(rare) => attempt(|| rare.restarts.wants(&result)),
             None => Ok(result.is_err()),
@@ -374,6 +375,7 @@ where
         let IncarnationStage::Down(context) = &mut self.stage else {
             return Poll::Pending;
         };
+        // After a failure it also waits for the end of its mailbox, and for the order to give up.
         if self.incarnation.result().is_some() {
             let is_at_end = context.poll_end(cx.waker()).is_ready();
             if is_at_end || order == Some(BondOrder::GiveUp) {

@@ -232,6 +232,7 @@ impl History {
     /// Counts another restart, if at most `most` are then within the window.
     pub(crate) fn count(&mut self, most: u32, window: Duration) -> bool {
         let now = Instant::now();
+        // What is older than the window does not count any more.
         while let Some((since, restarts)) = self.recent.front()
             && now - *since >= window
         {

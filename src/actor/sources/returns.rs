@@ -61,6 +61,7 @@ fn caught<F: Future>(future: F) -> impl Future<Output = Result<F::Output, Fault>
     let mut future = Some(Box::pin(future));
     poll_fn(move |cx| {
         let mut polled = Poll::Pending;
+        // A future that panics is dropped while the panic unwinds.
         let attempted = attempt_or_clear(&mut |step| match (step, &mut future) {
             (Step::Clear, future) => *future = None,
             (Step::Run, Some(future)) => polled = future.as_mut().poll(cx),

@@ -314,7 +314,7 @@ pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, notified: Notified<T>) {
     if let Notified::Now(_, Some(answer)) | Notified::Later(_, Some(answer)) = notified {
         trace_answer(answer);
     }
-    // The asker is woken last: it may drop what the drops here still use.
+    // The asker is woken last, when nothing is left to be dropped here.
     match notified {
         Notified::Later(waker, _) => {
             let _ = context::simulated(|engine, runtime| {

@@ -1,9 +1,20 @@
 //! The future of a restartable actor: its incarnations, one after another.
 //!
 //! ```text
-//!            begin                 ends, or is ordered to wait            context dropped
-//!   Down ────────────> Up ─────────────────────────────────────> Leaving ────────────────> Down
+//!  stage    what happens                                         next     and
+//!  Down     it may run, and the delay is over                    Up       lends its context
+//!  Down     after a failure: its mailbox is closed and empty     Over     ends with that result
+//!  Down     after a failure: it is ordered to give up            Over     ends with that result
+//!  Up       the incarnation ends, and its rule wants no other    Over     ends with its result
+//!  Up       the incarnation ends                                 Leaving  keeps its result
+//!  Up       it may not run any more                              Leaving  drops the incarnation
+//!  Leaving  the context is back, after an order                  Down     answers the order
+//!  Leaving  the context is back: closed, empty or too often      Over     ends with the result
+//!  Leaving  the context is back                                  Down     counts a restart, reports it
 //! ```
+//!
+//! An actor without a supervisor may always run, one with a supervisor if it was ordered to. Only
+//! without one does it end for restarts that came too often: a supervisor decides that itself.
 //!
 //! The actor has its context while it is down. An incarnation that ended leaves its result in the
 //! lifecycle until the next one begins.

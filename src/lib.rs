@@ -90,10 +90,10 @@
 //! # Panics and errors
 //!
 //! A function that returns a `Result` panics only where its docs say so: in user code that it
-//! calls, and in a child of `fork`. [`spawn!`] and [`spawn()`] panic if no runtime is current, an
-//! option is out of range or a thread does not start; [`ActorBuilder::try_spawn`] returns an error
-//! instead. Each operation has an error type of its own. [`TellError`], [`SendError`] and
-//! [`SpawnError`] return the value that was not accepted.
+//! calls. Besides, anything may panic in a [child of `fork`](Runtime#in-a-child-of-fork). [`spawn!`]
+//! and [`spawn()`] panic if no runtime is current, an option is out of range or a thread does not
+//! start; [`ActorBuilder::try_spawn`] returns an error instead. Each operation has an error type of
+//! its own. [`TellError`], [`SendError`] and [`SpawnError`] return the value that was not accepted.
 //!
 //! A panic of a future reaches the caller that joins its actor or awaits its task; without one it
 //! reaches [`on_fault`](Builder::on_fault). The future is dropped while the panic unwinds, so a

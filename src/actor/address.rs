@@ -126,10 +126,6 @@ impl<M> Address<M> {
     /// - [`TellError::Closed`] if the mailbox is closed: the actor was stopped or killed, or has
     ///   ended.
     ///
-    /// # Panics
-    /// In a child of `fork`, if the message wakes an actor whose [runtime](crate::Runtime) belongs
-    /// to the parent process.
-    ///
     /// ```
     /// # use greenroom::{spawn, Context, TellError};
     /// # greenroom::run(async {
@@ -153,9 +149,7 @@ impl<M> Address<M> {
     /// this waits.
     ///
     /// # Panics
-    /// The future panics if it is polled again after completion. In a child of `fork` it also
-    /// panics if it would wake, or wait for, an actor whose [runtime](crate::Runtime) belongs to
-    /// the parent process.
+    /// The future panics if it is polled again after completion.
     ///
     /// # Cancel safety
     /// Dropping the future while it waits leaves the line and drops the message. Once
@@ -187,9 +181,7 @@ impl<M> Address<M> {
     ///   that is first polled there.
     ///
     /// # Panics
-    /// The future panics if it is polled again after completion, and if `question` panics. In a
-    /// child of `fork` it also panics if the actor's [runtime](crate::Runtime) belongs to the
-    /// parent process.
+    /// The future panics if it is polled again after completion, and if `question` panics.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request. A message that waits for room is dropped. A message
@@ -220,10 +212,6 @@ impl<M> Address<M> {
     /// Closes the mailbox: accepted messages are still delivered, then `recv` returns `None`.
     ///
     /// Closing is final. Closing again does nothing.
-    ///
-    /// # Panics
-    /// In a child of `fork`, if this wakes an actor whose [runtime](crate::Runtime) belongs to the
-    /// parent process.
     pub fn stop(&self) {
         self.recipient().stop();
     }
@@ -250,10 +238,6 @@ impl<M> Address<M> {
     /// This address keeps the actor open meanwhile. If it is the last one, the wait lasts until the
     /// actor ends by itself. [`WeakAddress::closed`](crate::WeakAddress::closed) does not keep the
     /// actor open.
-    ///
-    /// # Panics
-    /// In a child of `fork`, if this would wait for an actor whose [runtime](crate::Runtime)
-    /// belongs to the parent process.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future loses nothing.

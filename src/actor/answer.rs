@@ -170,7 +170,7 @@ impl<T> Future for Answer<T> {
     /// Waits until the reply is completed.
     ///
     /// # Panics
-    /// If it is polled again after completion. In a child of `fork`, if it would wait.
+    /// If it is polled again after completion.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(self.slot.is_some(), "an answer polled after it was ready");
         let polled = self.poll_now(cx);

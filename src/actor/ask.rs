@@ -128,8 +128,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     /// Sends the message on the first poll, then waits for the answer.
     ///
     /// # Panics
-    /// If it is polled again after completion, or in a child of `fork` if the actor's runtime
-    /// belongs to the parent process.
+    /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let mut kind = DeadlineKind::Event;

@@ -107,9 +107,7 @@ impl<M, T> Handle<M, T> {
     /// - [`Fault::NotStarted`] if that shutdown came before its first poll.
     ///
     /// # Panics
-    /// The future panics if it is polled again after completion. In a child of `fork` it also
-    /// panics if it would wait for an actor whose [runtime](crate::Runtime) belongs to the parent
-    /// process.
+    /// The future panics if it is polled again after completion.
     ///
     /// # Cancel safety
     /// The future holds the right to the result. Dropping it gives up that right, as dropping the
@@ -184,8 +182,7 @@ impl<M, T> Future for Join<M, T> {
     /// Waits for the actor's end.
     ///
     /// # Panics
-    /// If it is polled again after completion, or if it would wait for the parent process after a
-    /// `fork`.
+    /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let core = this

@@ -42,10 +42,6 @@ impl<M: Send + 'static> Address<M> {
     /// # Errors
     /// [`SendError`] if the mailbox is closed, or closes while this waits.
     ///
-    /// # Panics
-    /// In a child of `fork`, if this would wait for an actor whose [runtime](crate::Runtime)
-    /// belongs to the parent process.
-    ///
     /// # Cancel safety
     /// Dropping the future leaves the line, or gives up the permit if it was
     /// granted already.
@@ -135,8 +131,7 @@ impl<M> Permit<M> {
     ///
     /// # Panics
     /// If the address was made by [`map`](Address::map) and the function panics. The permit is then
-    /// given up. In a child of `fork`, if the message wakes an actor whose
-    /// [runtime](crate::Runtime) belongs to the parent process.
+    /// given up.
     pub fn send(mut self, message: M) {
         if let Some(to) = self.to.take() {
             to.fill(message);

@@ -95,8 +95,7 @@ impl<M> Future for SendFuture<'_, M> {
     /// Sends the message, or waits for room.
     ///
     /// # Panics
-    /// If it is polled again after completion. In a child of `fork`, if it would wake an actor of
-    /// the parent's runtime or wait for one.
+    /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         assert!(

@@ -225,8 +225,7 @@ impl<M: Send + 'static> Context<M> {
     /// mailbox was closed, requests in flight are dropped, and a new one is not sent.
     ///
     /// # Panics
-    /// If the question of the request panics. In a child of `fork`, if the runtime of the actor
-    /// that is asked belongs to the parent process.
+    /// If the question of the request panics.
     ///
     /// ```
     /// use greenroom::{Address, AskError, Context, Reply, spawn};

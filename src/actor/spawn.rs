@@ -319,7 +319,6 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// - If no runtime is current and none was set with [`on`](ActorBuilder::on).
     /// - If an option is out of range.
     /// - If the thread of a [`Detached`] actor does not start.
-    /// - In a child of `fork`, if the runtime belongs to the parent process.
     #[track_caller]
     pub fn spawn(self) -> Handle<M, Fut::Output>
     where

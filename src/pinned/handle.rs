@@ -183,9 +183,6 @@ impl Pinned {
     /// Spawns a plain task on the thread: `make` is called there and its future stays there.
     ///
     /// If the thread has ended or is ending, the returned task is a cancelled one.
-    ///
-    /// # Panics
-    /// In a child of a `fork`, if the thread belongs to the parent.
     #[track_caller]
     pub fn spawn<F, Fut>(&self, make: F) -> Task<Fut::Output>
     where

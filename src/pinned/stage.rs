@@ -39,9 +39,6 @@ use crate::task::{Task, is_large};
 /// when the task's turn ends. A stage that is forgotten instead (`mem::forget`) keeps its tasks and
 /// values forever, because they are never dropped on another thread.
 ///
-/// In a child of `fork`, the methods of a stage of the parent panic, and its drop leaves the tasks
-/// and values alone.
-///
 /// SDL is an example of a library that needs this: its events must be handled on the thread that
 /// initialised it.
 ///
@@ -164,9 +161,6 @@ impl Stage {
     }
 
     /// Returns the pinned thread.
-    ///
-    /// # Panics
-    /// In a child of a `fork`, if the stage belongs to the parent.
     #[track_caller]
     fn thread(&self) -> &PinnedThread {
         self.local.thread.runtime().check_process();
@@ -178,9 +172,6 @@ impl Stage {
     ///
     /// If the stage is ending, the returned task is a cancelled one. Code on other threads uses
     /// [`Pinned::spawn`], which calls a closure there.
-    ///
-    /// # Panics
-    /// In a child of a `fork`, if the stage belongs to the parent.
     ///
     /// ```
     /// use std::cell::RefCell;

@@ -63,7 +63,6 @@ impl Runtime {
     /// - In a waker that a [`Driver`](crate::Driver) calls on a worker thread.
     /// - In a [simulated](crate::policy::Simulated) runtime: on a thread other than its own, at a
     ///   deadlock, and after too many steps.
-    /// - In a child of a `fork`, if the runtime belongs to the parent.
     ///
     /// A panic of the future is propagated.
     ///

@@ -38,9 +38,6 @@ use crate::task::{Executor, Runnable, Task, TaskHooks, is_large, spawn};
 ///
 /// If no thread can be started and the pool has none, the job runs on the calling thread.
 ///
-/// # Panics
-/// In a child of a `fork`, if the current runtime belongs to the parent.
-///
 /// # Cancel safety
 /// Dropping the task before the job has begun cancels the job. A job that has begun runs to its
 /// end, and its value is dropped.

@@ -204,9 +204,6 @@ impl Runtime {
     /// The task starts without being awaited. On a runtime that is shutting down the future is
     /// dropped and the task is cancelled. [`greenroom::spawn`](crate::spawn()) describes the
     /// lifetime of a task that can no longer be woken.
-    ///
-    /// # Panics
-    /// In a child of a `fork`, if the runtime belongs to the parent.
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> Task<F::Output>
     where
@@ -227,8 +224,7 @@ impl Runtime {
 /// detached, until the runtime shuts down.
 ///
 /// # Panics
-/// If no runtime is current on this thread. In a child of a `fork`, if the current runtime belongs
-/// to the parent.
+/// If no runtime is current on this thread.
 ///
 /// # Examples
 ///

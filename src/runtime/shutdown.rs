@@ -323,9 +323,6 @@ impl Runtime {
     /// cancel it before it has the report. Its worker ends when the task next suspends. A second
     /// call returns the same report.
     ///
-    /// # Panics
-    /// In a child of a `fork`, if the runtime belongs to the parent.
-    ///
     /// # Cancel safety
     /// Dropping the future after its first poll does not stop the shutdown. Another call returns
     /// the report.

@@ -74,9 +74,6 @@ impl Runtime {
     /// # Blocking
     /// Only for short critical sections, among them one for every mailbox.
     ///
-    /// # Panics
-    /// In a child of a `fork`, if the runtime belongs to the parent.
-    ///
     /// # Examples
     ///
     /// ```
@@ -113,9 +110,6 @@ impl Runtime {
     ///
     /// # Blocking
     /// As [`stats`](Runtime::stats), with memory for `limit` states.
-    ///
-    /// # Panics
-    /// In a child of a `fork`, if the runtime belongs to the parent.
     ///
     /// ```
     /// use greenroom::{Context, Runtime, spawn};

@@ -55,8 +55,7 @@ impl<T> Task<T> {
     /// completed.
     ///
     /// # Panics
-    /// Resumes the panic of a future that had panicked. Panics in a child of `fork` if it would
-    /// wait for a task of the parent.
+    /// Resumes the panic of a future that had panicked.
     ///
     /// # Cancel safety
     /// If this future is dropped, the task is cancelled all the same; a value is dropped.
@@ -85,8 +84,7 @@ impl<T> Future for Task<T> {
     /// Resumes the panic of the future. Also panics
     ///
     /// - if the task was cancelled by the shutdown of its runtime or pinned thread,
-    /// - if it is polled again after it was ready,
-    /// - in a child of `fork`, if it would wait for a task of the parent.
+    /// - if it is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let is_over = self.0.is_over();
         match ready!(self.0.poll(cx)) {
@@ -141,8 +139,7 @@ impl<T> Future for FallibleTask<T> {
     /// ready.
     ///
     /// # Panics
-    /// Resumes the panic of the future. Panics in a child of `fork` if it would wait for a task of
-    /// the parent.
+    /// Resumes the panic of the future.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         self.0.poll(cx).map(|outcome| outcome.map(open))
     }

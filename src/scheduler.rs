@@ -36,6 +36,6 @@ pub(crate) use duties::{DriverWait, SchedulerOwner};
 pub(crate) use local::WorkerLocal;
 pub(crate) use policy_impl::{PolicyImpl, choose};
 pub(crate) use queues::runnable;
-pub(crate) use ring::QueueEntry;
+pub(crate) use ring::Queued;
 pub(crate) use shared::Scheduler;
 pub(crate) use worker::{Employer, ShutdownStep, TurnContext, WorkerEnd, WorkerLoop};

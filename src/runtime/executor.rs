@@ -13,7 +13,7 @@ use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::scheduler::{
-    self, Employer, PolicyImpl, QueueEntry, Scheduler, SchedulerOwner, ShutdownStep, WorkerLocal,
+    self, Employer, PolicyImpl, Queued, Scheduler, SchedulerOwner, ShutdownStep, WorkerLocal,
     runnable,
 };
 use crate::sync::atomic::{Ordering, fence};
@@ -163,7 +163,7 @@ impl Inner {
     }
 
     /// Takes an entry that no worker of this runtime pushes.
-    fn push(&self, entry: QueueEntry) {
+    fn push(&self, entry: Queued) {
         // Each push is followed by a fence, which pairs with the one in `ShutdownState::complete`:
         // either the shutdown sees the push, or this thread sees that it is completed.
         if !self.shutdown.has_begun() || self.is_simulated() {
@@ -188,7 +188,7 @@ impl Inner {
     /// Does the same where a policy may have given the task to another runtime, whose worker runs
     /// it (EXECUTOR-1).
     #[inline(never)]
-    fn push_kept(self: &Arc<Self>, entry: QueueEntry) {
+    fn push_kept(self: &Arc<Self>, entry: Queued) {
         self.clone().push(entry);
     }
 

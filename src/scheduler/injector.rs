@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use super::ring::QueueEntry;
+use super::ring::Queued;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,7 +19,7 @@ pub(crate) struct Injector {
 }
 
 struct InjectorQueue {
-    entries: VecDeque<QueueEntry>,
+    entries: VecDeque<Queued>,
     /// The number of entries at the front that were queued when the shutdown began.
     before: usize,
 }
@@ -42,14 +42,14 @@ impl Injector {
         }
     }
 
-    pub(crate) fn push(&self, entries: impl IntoIterator<Item = QueueEntry>) {
+    pub(crate) fn push(&self, entries: impl IntoIterator<Item = Queued>) {
         let mut queue = self.queue.lock();
         queue.entries.extend(entries);
         // Release pairs with the Acquire in `len`.
         self.len.store(queue.entries.len(), Ordering::Release);
     }
 
-    pub(crate) fn pop(&self) -> Option<QueueEntry> {
+    pub(crate) fn pop(&self) -> Option<Queued> {
         if self.len() == 0 {
             return None;
         }
@@ -61,7 +61,7 @@ impl Injector {
     }
 
     /// Takes the oldest entry, to be run, and passes up to `more` others to `keep`.
-    pub(crate) fn pop_some(&self, more: usize, keep: impl FnMut(QueueEntry)) -> Option<QueueEntry> {
+    pub(crate) fn pop_some(&self, more: usize, keep: impl FnMut(Queued)) -> Option<Queued> {
         if self.len() == 0 {
             return None;
         }
@@ -83,7 +83,7 @@ impl Injector {
     }
 
     /// Adds `queued`, and counts all entries as queued before the shutdown.
-    pub(crate) fn mark_before(&self, queued: impl IntoIterator<Item = QueueEntry>) {
+    pub(crate) fn mark_before(&self, queued: impl IntoIterator<Item = Queued>) {
         let mut queue = self.queue.lock();
         queue.entries.extend(queued);
         queue.before = queue.entries.len();

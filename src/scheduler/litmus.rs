@@ -143,7 +143,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn note(&self, by: usize, entry: Option<super::ring::QueueEntry>) {
+    fn note(&self, by: usize, entry: Option<super::ring::Queued>) {
         let entry = entry.map_or(std::ptr::null_mut(), |entry| entry.as_ptr());
         // Relaxed, as are all of these: the end of the round is published with Release.
         self.taken[by].store(entry, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use super::duties::SchedulerOwner;
 use super::policy::{Policy, PolicyView, Stealing, StealingWorker};
 use super::policy_impl::{ErasedWorker, OtherPolicy, PolicyImpl};
 use super::queues::runnable;
-use super::ring::QueueEntry;
+use super::ring::Queued;
 use super::shared::Scheduler;
 use crate::contain::contain;
 use crate::sync::mutant;
@@ -71,7 +71,7 @@ impl<'a> WorkerLocal<'a> {
 
     /// Enqueues an entry that was woken on this worker; `again`: it was woken during its own turn.
     #[inline]
-    pub(crate) fn push(&self, entry: QueueEntry, again: bool) {
+    pub(crate) fn push(&self, entry: Queued, again: bool) {
         match &self.side {
             Side::Stealing(_, worker) => worker.local.push(entry, again),
             Side::Erased(_) => self.push_erased(runnable(entry), again),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ::loom::thread::spawn;
 
 use super::queues::{LocalQueue, Queues};
-use super::ring::{CAPACITY, QueueEntry, Ring};
+use super::ring::{CAPACITY, Queued, Ring};
 use super::sleep::WorkerSleep;
 use super::slot::LifoSlot;
 use crate::sync::UnsafeCell;
@@ -25,14 +25,14 @@ impl Cargo {
     }
 
     /// Creates entry `number`, from 1, and writes its cell.
-    fn pack(&self, number: usize) -> QueueEntry {
+    fn pack(&self, number: usize) -> Queued {
         // SAFETY: no other thread has the entry yet.
         self.0[number - 1].with_mut(|cargo| unsafe { *cargo = number });
         NonNull::new(std::ptr::without_provenance_mut(number)).expect("entries count from 1")
     }
 
     /// Reads the cell of an entry; returns its number.
-    fn unpack(&self, entry: QueueEntry) -> usize {
+    fn unpack(&self, entry: Queued) -> usize {
         let number = entry.addr().get();
         // SAFETY: the thread that has the entry owns its cell.
         self.0[number - 1].with_mut(|cargo| assert_eq!(unsafe { *cargo }, number));

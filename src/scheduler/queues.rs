@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use super::duties::Duties;
 use super::injector::Injector;
-use super::ring::{CAPACITY, QueueEntry, Ring};
+use super::ring::{CAPACITY, Queued, Ring};
 use super::sleep::WorkerSleep;
 use super::slot::LifoSlot;
 use super::thief::Victims;
@@ -70,7 +70,7 @@ impl WorkerQueues {
     }
 
     /// Takes up to `most` of the oldest entries, on any thread, and passes each to `keep`.
-    fn take_oldest(&self, most: usize, keep: &mut impl FnMut(QueueEntry)) {
+    fn take_oldest(&self, most: usize, keep: &mut impl FnMut(Queued)) {
         let ring = std::iter::from_fn(|| self.ring.take_oldest());
         let mut taken = 0;
         for entry in ring.take(most.min(CAPACITY)) {
@@ -107,7 +107,7 @@ impl Queues {
     }
 
     /// Pushes an entry to the injector, and wakes a worker for it.
-    pub(crate) fn push_outside(&self, entry: QueueEntry) {
+    pub(crate) fn push_outside(&self, entry: Queued) {
         self.injector.push([entry]);
         self.sleep.notify();
         self.sleep.rouse_napper();
@@ -123,7 +123,7 @@ impl Queues {
     }
 
     /// Takes an entry from any queue, on behalf of a thread that owns no ring.
-    pub(super) fn take_any(&self) -> Option<QueueEntry> {
+    pub(super) fn take_any(&self) -> Option<Queued> {
         self.injector.pop().or_else(|| {
             self.workers.iter().find_map(|worker| {
                 let WorkerQueues {
@@ -139,7 +139,7 @@ impl Queues {
     }
 
     /// Takes the oldest entry of the injector.
-    pub(super) fn pop_outside(&self) -> Option<QueueEntry> {
+    pub(super) fn pop_outside(&self) -> Option<Queued> {
         self.injector.pop()
     }
 
@@ -160,7 +160,7 @@ impl Queues {
     }
 
     /// Takes all entries, on behalf of workers that have ended or are stuck.
-    pub(crate) fn take_all(&self) -> Vec<QueueEntry> {
+    pub(crate) fn take_all(&self) -> Vec<Queued> {
         let mut taken: Vec<_> = std::iter::from_fn(|| self.injector.pop()).collect();
         for worker in &self.workers {
             worker.take_oldest(usize::MAX, &mut |entry| taken.push(entry));
@@ -267,7 +267,7 @@ impl LocalQueue {
     /// slot.
     // Inlining is forced: each wake-up calls this, and a call costs 3 % of a yield.
     #[inline(always)]
-    pub(crate) fn push(&self, entry: QueueEntry, again: bool) {
+    pub(crate) fn push(&self, entry: Queued, again: bool) {
         let WorkerQueues { slot, .. } = self.mine();
         if again {
             let others = self.mine().len() > 0;
@@ -286,7 +286,7 @@ impl LocalQueue {
     }
 
     /// Pushes to the back of the ring or, if that is full or has a backlog, of the backlog.
-    fn push_back(&self, entry: QueueEntry) {
+    fn push_back(&self, entry: Queued) {
         let WorkerQueues { ring, backlog, .. } = self.mine();
         let refused = if backlog.len() == 0 {
             ring.push(entry).err()
@@ -300,7 +300,7 @@ impl LocalQueue {
 
     /// Takes the next entry to run, without checking the other workers.
     #[inline(always)]
-    pub(super) fn next(&self, duties: &Duties<'_>) -> Option<QueueEntry> {
+    pub(super) fn next(&self, duties: &Duties<'_>) -> Option<Queued> {
         let WorkerQueues { ring, slot, .. } = self.mine();
         let look = self.looks.get().wrapping_add(1);
         self.looks.set(look);
@@ -370,7 +370,7 @@ impl LocalQueue {
 
     /// Takes the next entry of the backlog; or, if that is empty, a share of the injector.
     #[inline(never)]
-    fn next_behind(&self, duties: &Duties<'_>) -> Option<QueueEntry> {
+    fn next_behind(&self, duties: &Duties<'_>) -> Option<Queued> {
         self.refill().or_else(|| {
             let injector = &self.queues.injector;
             let share = (injector.len() / self.queues.workers()).min(CAPACITY / 2);
@@ -383,7 +383,7 @@ impl LocalQueue {
     }
 
     /// Refills the empty ring from the backlog; returns the oldest entry.
-    fn refill(&self) -> Option<QueueEntry> {
+    fn refill(&self) -> Option<Queued> {
         let WorkerQueues { ring, backlog, .. } = self.mine();
         backlog.pop_some(CAPACITY / 2, |entry| {
             ring.push(entry)
@@ -397,7 +397,7 @@ impl LocalQueue {
     }
 
     /// Steals from another worker. Only the one thief calls it, whose own queues are empty.
-    pub(crate) fn steal(&self) -> Option<QueueEntry> {
+    pub(crate) fn steal(&self) -> Option<Queued> {
         let own = &self.mine().ring;
         let mut victims = self.victims.of(self.index, self.queues.workers());
         victims.find_map(|victim| {
@@ -443,7 +443,7 @@ impl LocalQueue {
 
     /// Takes the entry in the slot of a worker that has begun no turn since the last watch. Returns
     /// also whether another worker has moved, so that watching must continue.
-    pub(crate) fn watch(&self, turns: impl Fn(usize) -> u64) -> (Option<QueueEntry>, bool) {
+    pub(crate) fn watch(&self, turns: impl Fn(usize) -> u64) -> (Option<Queued>, bool) {
         let mut moved = false;
         for (index, worker) in self.queues.workers.iter().enumerate() {
             let turns = turns(index);
@@ -464,7 +464,7 @@ impl LocalQueue {
     }
 
     /// Takes all remaining entries of this worker's queues.
-    pub(crate) fn drain(&self) -> impl Iterator<Item = QueueEntry> {
+    pub(crate) fn drain(&self) -> impl Iterator<Item = Queued> {
         let WorkerQueues { ring, slot, .. } = self.mine();
         std::iter::from_fn(move || slot.take().or_else(|| ring.pop()).or_else(|| self.refill()))
     }
@@ -477,7 +477,7 @@ impl Drop for LocalQueue {
 }
 
 /// Turns an entry that was taken from a queue into its runnable.
-pub(crate) fn runnable(entry: QueueEntry) -> Runnable {
+pub(crate) fn runnable(entry: Queued) -> Runnable {
     #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
     // SAFETY: (QUEUES-1) the entry was taken from a queue, so this thread alone owns it.
     unsafe {

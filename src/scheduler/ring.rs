@@ -21,7 +21,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{MODEL, mutant};
 
 /// An entry of a queue: a runnable as a raw pointer.
-pub(crate) type QueueEntry = NonNull<()>;
+pub(crate) type Queued = NonNull<()>;
 
 /// The capacity: large enough that bursts rarely overflow, small enough (2 KiB) to stay in the
 /// cache.
@@ -53,7 +53,7 @@ impl Ring {
     }
 
     /// Pushes the entry at the back; returns it if the ring is full.
-    pub(crate) fn push(&self, entry: QueueEntry) -> Result<(), QueueEntry> {
+    pub(crate) fn push(&self, entry: Queued) -> Result<(), Queued> {
         // Relaxed: only the owner writes `tail` (RING-1).
         let tail = self.tail.load(Ordering::Relaxed);
         // Acquire pairs with the Release of the thread that moved `head`: it has read the entries
@@ -75,7 +75,7 @@ impl Ring {
     }
 
     /// Takes the oldest entry.
-    pub(crate) fn pop(&self) -> Option<QueueEntry> {
+    pub(crate) fn pop(&self) -> Option<Queued> {
         // Relaxed: our own `tail` (RING-1). `head` is checked by the exchange.
         let tail = self.tail.load(Ordering::Relaxed);
         let mut head = self.head.load(Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl Ring {
     }
 
     /// Takes the oldest entry, on any thread.
-    pub(crate) fn take_oldest(&self) -> Option<QueueEntry> {
+    pub(crate) fn take_oldest(&self) -> Option<Queued> {
         // Acquire, so that `tail` below is not older. The exchange checks it.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
@@ -110,7 +110,7 @@ impl Ring {
 
     /// Moves the older half (rounded up) of this ring to the back of the empty ring `into`. Returns
     /// the oldest entry, to be run, instead of moving it.
-    pub(crate) fn steal_into(&self, into: &Ring) -> Option<QueueEntry> {
+    pub(crate) fn steal_into(&self, into: &Ring) -> Option<Queued> {
         // Acquire, so that `tail` below is not older. The exchange checks it.
         let mut head = self.head.load(Ordering::Acquire);
         loop {

@@ -10,7 +10,7 @@ use super::injector::Injector;
 use super::policy::{Policy, Setup};
 use super::policy_impl::PolicyImpl;
 use super::queues::runnable;
-use super::ring::QueueEntry;
+use super::ring::Queued;
 #[cfg(all(test, greenroom_loom))]
 use super::{choose, policy::Stealing};
 use crate::contain::contain;
@@ -134,7 +134,7 @@ impl Scheduler {
 
     /// Takes all runnables from the default policy, on behalf of a stuck worker. Other policies
     /// cannot be emptied without a worker.
-    pub(crate) fn take_all(&self) -> Vec<QueueEntry> {
+    pub(crate) fn take_all(&self) -> Vec<Queued> {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.queues.take_all(),
             PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => Vec::new(),

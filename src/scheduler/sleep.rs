@@ -366,7 +366,7 @@ impl WorkerSleep {
     fn must_watch_on(&self, me: usize, view: &impl View) -> bool {
         // Pairs with the light fence in `notify_slot`: a thread that filled a slot before sees that
         // no sleeper watches, or we see the slot. (SLEEP-3)
-        let fenced = mutant("ends_watch_without_fence") || self.fences.heavy();
+        let fenced = mutant("watch_ends_without_fence") || self.fences.heavy();
         !fenced || view.has_any(me) && !mutant("slots_are_not_looked_at")
     }
 

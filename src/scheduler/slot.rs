@@ -16,7 +16,7 @@
 
 use std::ptr::{NonNull, null_mut};
 
-use super::ring::QueueEntry;
+use super::ring::Queued;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use crate::sync::{Fences, mutant, relax};
 
@@ -40,7 +40,7 @@ impl LifoSlot {
     /// Puts the entry into the slot; returns the entry that it displaces.
     // Rare paths are out-of-line tail calls, so that the hot path saves no registers for them.
     #[inline(always)]
-    pub(crate) fn put(&self, entry: QueueEntry) -> Option<QueueEntry> {
+    pub(crate) fn put(&self, entry: Queued) -> Option<Queued> {
         let mut displaced = None;
         // Relaxed: only the owner fills it, and `try_begin` detects a claim.
         if !self.entry.load(Ordering::Relaxed).is_null() {
@@ -55,7 +55,7 @@ impl LifoSlot {
 
     /// Fills the empty slot.
     #[inline(always)]
-    fn fill(&self, entry: QueueEntry) {
+    fn fill(&self, entry: Queued) {
         let order = if mutant("slot_filled_relaxed") {
             Ordering::Relaxed
         } else {
@@ -67,7 +67,7 @@ impl LifoSlot {
 
     /// Takes the entry, if there is one.
     #[inline(always)]
-    pub(crate) fn take(&self) -> Option<QueueEntry> {
+    pub(crate) fn take(&self) -> Option<Queued> {
         // Relaxed: only the owner fills it, and `try_begin` detects a claim.
         if self.entry.load(Ordering::Relaxed).is_null() {
             return None;
@@ -94,7 +94,7 @@ impl LifoSlot {
 
     /// Takes the entry that is left, if any, and ends what `try_begin` began.
     #[inline(always)]
-    fn finish(&self) -> Option<QueueEntry> {
+    fn finish(&self) -> Option<Queued> {
         // Relaxed: only the owner filled it, and no other thread empties it now. (SLOT-2)
         let entry = self.entry.load(Ordering::Relaxed);
         // Release pairs with the Acquire of `is_filled`: a thread that finds the slot empty sees
@@ -108,7 +108,7 @@ impl LifoSlot {
     /// Does what `put` does, after a claim was seen.
     #[cold]
     #[inline(never)]
-    fn put_after_claim(&self, entry: QueueEntry) -> Option<QueueEntry> {
+    fn put_after_claim(&self, entry: Queued) -> Option<Queued> {
         let displaced = self.take_after_claim();
         self.fill(entry);
         displaced
@@ -117,7 +117,7 @@ impl LifoSlot {
     /// Takes the entry once no other thread claims the slot.
     #[cold]
     #[inline(never)]
-    fn take_after_claim(&self) -> Option<QueueEntry> {
+    fn take_after_claim(&self) -> Option<Queued> {
         loop {
             // Release pairs with the Acquire in `claim`.
             self.is_taken.store(false, Ordering::Release);
@@ -134,7 +134,7 @@ impl LifoSlot {
 
     /// Takes the entry of another worker's slot, unless that worker or another claimer is taking
     /// it.
-    pub(crate) fn claim(&self) -> Option<QueueEntry> {
+    pub(crate) fn claim(&self) -> Option<Queued> {
         // The check skips the rest when the slot is empty. Acquire pairs with the Release below, of
         // the previous claimer.
         if !self.is_filled() || self.is_claimed.swap(true, Ordering::Acquire) {

@@ -14,7 +14,7 @@ use super::polling::{Polling, PollingPhase};
 use super::{Duties, Policy, Runnable, Setup};
 use crate::instant::Instant;
 use crate::scheduler::queues::{LocalQueue, Queues, runnable};
-use crate::scheduler::ring::QueueEntry;
+use crate::scheduler::ring::Queued;
 use crate::scheduler::sleep::{View, Woken, WorkerSleep};
 use crate::scheduler::thief::Loot;
 use crate::sync::mutant;
@@ -84,15 +84,10 @@ impl Stealing {
     }
 
     /// Takes the next entry from this worker's queues or the injector, or steals one.
-    fn find(
-        &self,
-        worker: &StealingWorker,
-        duties: &Duties<'_>,
-        may_steal: bool,
-    ) -> Option<QueueEntry> {
+    fn find(&self, worker: &StealingWorker, duties: &Duties<'_>, steals: bool) -> Option<Queued> {
         let local = &worker.local;
         local.next(duties).or_else(|| {
-            if !may_steal {
+            if !steals {
                 return None;
             }
             // Before it searches: a thief whose loot was not worth it waits, see `thief.rs`.
@@ -112,7 +107,7 @@ impl Stealing {
 
     /// Waits a while if the last loot was used up at once, see `thief.rs`; returns an entry that
     /// arrived meanwhile.
-    fn hold_off(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<QueueEntry> {
+    fn hold_off(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Queued> {
         let me = worker.local.index();
         let wait = worker.loot.used_up(duties.turns(me))?;
         if duties.driver().is_some() {
@@ -154,7 +149,7 @@ impl Stealing {
 
     /// Sleeps, unless the worker has something to do. Returns an entry if the worker woke as the
     /// watcher and took one from a slot.
-    fn rest(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<QueueEntry> {
+    fn rest(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Queued> {
         let me = worker.local.index();
         let view = PolicyView::new(self, duties);
         let sleep = &self.queues.sleep;
@@ -181,23 +176,19 @@ impl Stealing {
         worker: &StealingWorker,
         duties: &Duties<'_>,
         view: &PolicyView<'_>,
-    ) -> Option<QueueEntry> {
+    ) -> Option<Queued> {
         let (me, sleep) = (worker.local.index(), &self.queues.sleep);
         let woken = match duties.driver() {
             None => sleep.park(me, view),
             Some(driven) => {
                 // Before the poll, after which the waker may have been called.
                 driven.sleep(Some(Duration::ZERO));
-                match sleep.poll(me, view, driven.waker().as_waker(), driven.take_over()) {
-                    Ok(woken) => {
-                        driven.wake();
-                        woken
-                    }
-                    Err(wait) => {
-                        driven.sleep(wait);
-                        return None;
-                    }
+                let woken = sleep.poll(me, view, driven.waker().as_waker(), driven.take_over());
+                match woken {
+                    Ok(_) => driven.wake(),
+                    Err(wait) => driven.sleep(wait),
                 }
+                woken.ok()?
             }
         };
         worker.is_asleep.set(false);
@@ -206,12 +197,7 @@ impl Stealing {
     }
 
     /// Takes over what a worker that woke up has to do next; returns an entry as `wait` does.
-    fn rises(
-        &self,
-        worker: &StealingWorker,
-        duties: &Duties<'_>,
-        woken: Woken,
-    ) -> Option<QueueEntry> {
+    fn rises(&self, worker: &StealingWorker, duties: &Duties<'_>, woken: Woken) -> Option<Queued> {
         let sleep = &self.queues.sleep;
         match woken {
             Woken::ByWork => worker.search(),
@@ -234,11 +220,7 @@ impl Stealing {
 
     /// Searches the other workers and, if they have nothing either, sleeps until there is an entry.
     #[inline(never)]
-    fn dequeue_elsewhere(
-        &self,
-        worker: &StealingWorker,
-        duties: &Duties<'_>,
-    ) -> Option<QueueEntry> {
+    fn dequeue_elsewhere(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Queued> {
         let mut may_steal = true;
         loop {
             if let Some(entry) = self.find(worker, duties, may_steal) {
@@ -258,7 +240,7 @@ impl Stealing {
 
     /// Waits as long as this worker's phase demands before its next attempt. Returns whether that
     /// attempt may steal, or as the error an entry that was found meanwhile.
-    fn pass_time(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Result<bool, QueueEntry> {
+    fn pass_time(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Result<bool, Queued> {
         let phase = self.polling.map(|polling| {
             worker.is_unfinished.set(true);
             worker.attempts.set(worker.attempts.get().saturating_add(1));
@@ -291,11 +273,7 @@ impl Stealing {
 
 /// Takes the entry in the slot of a stuck worker, if this attempt steals, since there is no watcher
 /// while all workers poll. Otherwise returns whether the attempt steals.
-fn steal_slot(
-    worker: &StealingWorker,
-    duties: &Duties<'_>,
-    steals: bool,
-) -> Result<bool, QueueEntry> {
+fn steal_slot(worker: &StealingWorker, duties: &Duties<'_>, steals: bool) -> Result<bool, Queued> {
     if steals && let (Some(entry), _) = worker.local.watch(|worker| duties.turns(worker)) {
         duties.own_counters().count_steal();
         return Err(entry);

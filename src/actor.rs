@@ -18,7 +18,6 @@ mod handlers_steps;
 mod in_flight;
 mod incarnation;
 mod lifecycle;
-mod loan;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod map;

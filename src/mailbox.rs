@@ -9,7 +9,6 @@ mod contents;
 mod extras;
 mod hooks;
 mod line;
-mod loans;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod queue;

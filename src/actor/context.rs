@@ -12,7 +12,6 @@
     reason = "a context is as `Send` as its messages, and owns the cell's reader; see CONTEXT-1"
 )]
 
-mod lending;
 mod recv;
 mod replay;
 
@@ -335,7 +334,7 @@ fn reader_of<M>(core: CoreRef<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
 
 /// Ends the wait, so that the next message wakes no task.
 #[inline]
-fn done<M>(core: CoreRef<'_, M>, reader: &mut Reader<M>) {
+pub(super) fn end_wait<M>(core: CoreRef<'_, M>, reader: &mut Reader<M>) {
     if reader.take_waits() && core.stop_receiving() {
         wait_no_more(core, reader);
     }
@@ -376,7 +375,7 @@ impl<M> Context<M> {
             match reader.receive_alone(|batch| receive(&core.mailbox, batch))? {
                 Poll::Ready(Some(message)) => {
                     run.spend();
-                    done(core, reader);
+                    end_wait(core, reader);
                     Some(Poll::Ready(Some(message)))
                 }
                 // The end of the turn makes the actor dormant and receiving in one step.
@@ -386,7 +385,7 @@ impl<M> Context<M> {
                     Some(Poll::Pending)
                 }
                 Poll::Ready(None) if core.mailbox.state.termination().is_none() => {
-                    done(core, reader);
+                    end_wait(core, reader);
                     Some(Poll::Ready(None))
                 }
                 Poll::Pending | Poll::Ready(None) => None,
@@ -442,7 +441,7 @@ impl<M> Context<M> {
             let (core, reader) = self.parts();
             if message.is_some() {
                 run::spend();
-                done(core, reader);
+                end_wait(core, reader);
                 return Poll::Ready(message);
             }
             if core.receive_in_run(waker) || core.mailbox.wait(reader.waker_or(waker)) {
@@ -459,7 +458,7 @@ impl<M> Context<M> {
     fn poll_closed(&mut self, waker: &Waker) -> Poll<Option<M>> {
         self.close_sources();
         let (core, reader) = self.parts();
-        done(core, reader);
+        end_wait(core, reader);
         // A termination may have dropped messages, so `None` would be wrong.
         if core.mailbox.state.termination().is_some() {
             return self.poll_terminated(waker);

@@ -351,7 +351,9 @@ impl<'a, M> CoreRef<'a, M> {
     /// Notifies the executor of a restart.
     #[cold]
     pub(super) fn restarted(self, incarnation: u64, fault: Option<&Fault>) {
-        self.begins_anew(incarnation, fault);
+        if self.header.is_traced() {
+            self.begins_anew(incarnation, fault);
+        }
         self.hooks().restarted(&self.info(), incarnation, fault);
     }
 

@@ -1,7 +1,13 @@
-//! Incarnations: futures that have the context of an actor for a time.
+//! Incarnations: futures that have the context of an actor for a time, and the loan of that context.
 //!
-//! During an incarnation the actor's own context is another one, of an actor that never starts. So
+//! The lender has the context back when the borrower has dropped it. It is a future that outlives the
+//! incarnation, and it never uses the reader of the cell during the loan. The owner of a context that
+//! is lent by [`Context::incarnation`] has another one meanwhile, of an actor that never starts. So
 //! only the incarnation receives, even if its future is leaked.
+//!
+//! # Invariants
+//! - LOAN-2: from its begin until [`Loan::poll`] is ready, a loan has no right to the reader. From
+//!   then on it has the right that a context has (CONTEXT-1).
 #![expect(
     unsafe_code,
     reason = "the address and the result of a new cell are given up; see CELL-2 in cell.rs"
@@ -14,16 +20,16 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::cell::{self, CellParts};
-use super::context::Context;
-use super::core::ActorOptions;
+use super::context::{Context, end_wait};
+use super::core::{ActorOptions, CoreArc, CoreRef};
 use super::handle::Handle;
 use super::lifecycle::Attempt;
-use super::loan::Loan;
 use super::own_sources::SomeSources;
 use super::restart::Bond;
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
-use crate::mailbox::MailboxOptions;
+use crate::mailbox::{Flags, MailboxOptions, wake_foreign};
+use crate::sync::mutant;
 use crate::task::{ActorExecutor, Executor, Header, Runnable, TaskHooks};
 
 /// Incarnations, which begin anew where an actor has panicked.
@@ -108,6 +114,116 @@ impl<M: Send + 'static> Context<M> {
     /// [`incarnation`](Context::incarnation) that has returned.
     pub fn incarnation_number(&self) -> u64 {
         self.core().mailbox.incarnations()
+    }
+}
+
+/// A lent context, as its lender sees it.
+///
+/// If it is dropped during the loan, the mailbox is closed, and the borrowed context becomes the
+/// actor's only one.
+pub(super) struct Loan<M> {
+    /// `None` once the context was taken back.
+    core: Option<CoreArc<M>>,
+    key: u32,
+}
+
+impl<M> Loan<M> {
+    /// Lends a context.
+    pub(super) fn new(context: Context<M>) -> (Self, Context<M>) {
+        let core = context.core().clone();
+        let key = core.mailbox.lend();
+        let loan = Loan {
+            core: Some(core),
+            key,
+        };
+        (loan, context)
+    }
+
+    pub(super) fn core(&self) -> CoreRef<'_, M> {
+        self.core.as_ref().expect("it was not taken back").at()
+    }
+
+    /// Waits until the borrower has dropped the context.
+    #[inline]
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<()> {
+        self.core().mailbox.poll_back(self.key, waker)
+    }
+
+    /// Takes the context back. [`poll`](Loan::poll) was ready.
+    pub(super) fn take_back(mut self) -> Context<M> {
+        let core = self.core.take().expect("it is taken back once");
+        Context::new(core)
+    }
+}
+
+impl<M> Drop for Loan<M> {
+    fn drop(&mut self) {
+        let Some(core) = self.core.take() else {
+            return;
+        };
+        if core.mailbox.revoke(self.key) {
+            core.at().stop_now();
+        } else {
+            drop(Context::new(core));
+        }
+    }
+}
+
+/// What a loan needs of a context: its return to the lender, and a wait for the end.
+impl<M> Context<M> {
+    /// Returns this context to its lender, without its sources. Returns false if it is not lent any
+    /// more.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn give_back(&mut self) -> bool {
+        let early = mutant("given_back_before_the_reader_is_left");
+        let early = early.then(|| self.core().mailbox.give_back());
+        let (core, reader) = self.parts();
+        // The drops of wakers and sources may run any code, but cannot reach this context.
+        contain(|| end_wait(core, reader));
+        contain(|| drop(reader.take_sources()));
+        match early.unwrap_or_else(|| core.mailbox.give_back()) {
+            Ok(None) => true,
+            Ok(Some(lender)) => {
+                wake_foreign(lender);
+                true
+            }
+            Err(()) => false,
+        }
+    }
+
+    /// Returns whether the mailbox is closed and empty.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        let (core, reader) = self.parts();
+        let flags = core.mailbox.state.peek();
+        let has_more = !reader.is_empty() || flags.has(Flags::FILLED.or(Flags::RESERVED));
+        flags.has(Flags::CLOSED) && !has_more
+    }
+
+    /// Waits until the mailbox is closed and empty. It does not receive, and while there is a
+    /// message nothing wakes it.
+    pub(super) fn poll_end(&mut self, waker: &Waker) -> Poll<()> {
+        self.end_wait();
+        while !self.is_at_end() {
+            let (core, reader) = self.parts();
+            let flags = core.mailbox.state.peek();
+            if !reader.is_empty() || flags.has(Flags::FILLED) {
+                return Poll::Pending;
+            }
+            // Without addresses, `recv` would find the end of the messages.
+            let is_usual = !flags.has(Flags::RESERVED.or(Flags::ABANDONED));
+            if is_usual && core.receive_in_run(waker) || core.mailbox.wait_for_end(waker) {
+                reader.set_waits();
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Ends the wait, so that the next message wakes no task.
+    pub(super) fn end_wait(&mut self) {
+        let (core, reader) = self.parts();
+        end_wait(core, reader);
     }
 }
 

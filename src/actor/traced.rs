@@ -111,6 +111,7 @@ impl<M> CoreRef<'_, M> {
     }
 
     /// Traces that the actor begins anew.
+    #[cold]
     pub(super) fn begins_anew(self, incarnation: u64, fault: Option<&Fault>) {
         if self.mailbox.is_traced() {
             self.trace_kind(EventKind::Restarted { incarnation, fault });

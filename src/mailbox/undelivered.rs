@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::contents::Mailbox;
-use super::hooks::{HookOptions, Hooks, OnUndelivered, Undelivered};
+use super::hooks::{OnUndelivered, Undelivered};
 use super::queue::Batch;
 use super::state::{Flags, Wake};
 use crate::contain::{Panic, attempt, contain};
@@ -24,21 +24,6 @@ impl<M> Mailbox<M> {
     pub(crate) fn set_panic(&self, text: String) {
         let mut text = Some(text.into());
         self.lock_hooks(|_, hooks| hooks.panic = text.take());
-    }
-
-    /// Runs a critical section with the mailbox's hooks, which are created if they are missing.
-    pub(super) fn lock_hooks<R>(
-        &self,
-        mut section: impl FnMut(&mut Flags, &mut Hooks<M>) -> R,
-    ) -> R {
-        let mut fresh = Some(Box::new(Hooks::new(HookOptions::default())));
-        self.lock_extras(|flags, _, extras| {
-            let hooks = match &mut extras.hooks {
-                Some(hooks) => hooks,
-                none => none.insert(fresh.take().expect("the section is run once")),
-            };
-            section(flags, hooks)
-        })
     }
 
     /// Returns the text of the panic with which the actor has ended, if it has.

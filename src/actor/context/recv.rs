@@ -9,7 +9,7 @@ use std::panic::UnwindSafe;
 use std::pin::Pin;
 use std::task::Poll;
 
-use super::{Context, done};
+use super::{Context, end_wait};
 
 /// The future of [`Context::recv`].
 #[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
@@ -32,7 +32,7 @@ impl<M> Drop for Recv<'_, M> {
     #[inline]
     fn drop(&mut self) {
         let (core, reader) = self.context.parts();
-        done(core, reader);
+        end_wait(core, reader);
     }
 }
 

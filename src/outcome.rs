@@ -1,15 +1,16 @@
-//! The outcome of a job: a value for the one task that awaits it.
+//! The outcome of a job: its work and, when that is gone, a value for the one task that awaits it.
 //!
-//! The value is put once. It may be seen from when it is shown, so that in between whatever the job
-//! had is dropped. An outcome has no lock: it is a part of what the lock of its job guards.
+//! The work is taken once, and then the value is put once. It may be seen from when it is shown, so
+//! that in between whatever the job had is dropped. An outcome has no lock: it is a part of what the
+//! lock of its job guards.
 
 use std::task::{Context, Poll};
 
 use crate::sync::mutant;
 use crate::waker::KeptWaker;
 
-pub(crate) struct Outcome<T> {
-    value: Option<T>,
+pub(crate) struct Outcome<W, T> {
+    stage: OutcomeStage<W, T>,
     /// The waker of the task that awaits the value.
     waker: Option<KeptWaker>,
     /// The value may be seen.
@@ -18,26 +19,47 @@ pub(crate) struct Outcome<T> {
     is_abandoned: bool,
 }
 
-impl<T> Outcome<T> {
+enum OutcomeStage<W, T> {
+    Work(W),
+    /// The work was taken, or the value was.
+    Taken,
+    Value(T),
+}
+
+impl<W, T> Outcome<W, T> {
     /// Creates an outcome without a value. `waker` is that of the task that awaits it, if there is
     /// one already.
-    pub(crate) fn new(waker: Option<KeptWaker>) -> Self {
+    pub(crate) fn new(work: W, waker: Option<KeptWaker>) -> Self {
         Outcome {
-            value: None,
+            stage: OutcomeStage::Work(work),
             waker,
             is_shown: false,
             is_abandoned: false,
         }
     }
 
-    /// Puts the value, which is shown later.
+    /// Takes the work, unless it was taken.
+    pub(crate) fn take_work(&mut self) -> Option<W> {
+        match std::mem::replace(&mut self.stage, OutcomeStage::Taken) {
+            OutcomeStage::Work(work) => Some(work),
+            other => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+
+    /// Puts the value, which is shown later. The work was taken.
     pub(crate) fn put(&mut self, value: T) {
-        self.value = Some(value);
+        self.stage = OutcomeStage::Value(value);
     }
 
     /// Returns the value, whether it may be seen or not.
     pub(crate) fn value(&self) -> Option<&T> {
-        self.value.as_ref()
+        match &self.stage {
+            OutcomeStage::Value(value) => Some(value),
+            _ => None,
+        }
     }
 
     pub(crate) fn is_shown(&self) -> bool {
@@ -56,7 +78,13 @@ impl<T> Outcome<T> {
 
     /// Takes the value, if it may be seen.
     pub(crate) fn take(&mut self) -> Option<T> {
-        self.value.take_if(|_| self.is_shown)
+        if !self.is_shown || self.value().is_none() {
+            return None;
+        }
+        match std::mem::replace(&mut self.stage, OutcomeStage::Taken) {
+            OutcomeStage::Value(value) => Some(value),
+            _ => None,
+        }
     }
 
     /// Takes the value, if it may be seen. Otherwise swaps `waker`, if there is one, for the one that

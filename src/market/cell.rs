@@ -12,13 +12,7 @@ use crate::lock::SpinLock;
 use crate::outcome::{self, Outcome};
 use crate::waker::KeptWaker;
 
-pub(super) struct JobCell<F, T>(SpinLock<AcceptedJob<F, T>>);
-
-struct AcceptedJob<F, T> {
-    /// The work, until it is taken.
-    work: Option<F>,
-    outcome: Outcome<Result<T, JobError>>,
-}
+pub(super) struct JobCell<F, T>(SpinLock<Outcome<F, Result<T, JobError>>>);
 
 /// A job as the market has it.
 pub(super) trait Work: Send + Sync {
@@ -55,19 +49,16 @@ pub(super) trait AwaitedJob<T>: Send + Sync {
 
 impl<F, T> JobCell<F, T> {
     pub(super) fn new(work: F) -> Arc<Self> {
-        Arc::new(JobCell(SpinLock::new(AcceptedJob {
-            work: Some(work),
-            outcome: Outcome::new(None),
-        })))
+        Arc::new(JobCell(SpinLock::new(Outcome::new(work, None))))
     }
 
     /// Takes the work, unless it was taken.
     pub(super) fn recover(&self) -> Option<F> {
-        self.0.with(|job| job.work.take())
+        self.0.with(Outcome::take_work)
     }
 
     fn end(&self, outcome: Result<T, JobError>) {
-        self.0.with(|job| job.outcome.put(outcome));
+        self.0.with(|job| job.put(outcome));
     }
 }
 
@@ -92,17 +83,16 @@ impl<F: FnOnce() -> T + Send, T: Send + 'static> Work for JobCell<F, T> {
 
     fn show(&self) -> Shown {
         self.0.with(|job| {
-            let runs_code =
-                std::mem::needs_drop::<T>() || !matches!(job.outcome.value(), Some(Ok(_)));
+            let runs_code = std::mem::needs_drop::<T>() || !matches!(job.value(), Some(Ok(_)));
             Shown {
-                waker: job.outcome.show(),
-                is_unwanted: job.outcome.is_abandoned() && runs_code,
+                waker: job.show(),
+                is_unwanted: job.is_abandoned() && runs_code,
             }
         })
     }
 
     fn discard(&self) -> Option<Panic> {
-        panic_of(self.0.with(|job| job.outcome.take()))
+        panic_of(self.0.with(Outcome::take))
     }
 
     fn refuse(&self, error: JobError) {
@@ -118,17 +108,15 @@ impl<F: FnOnce() -> T + Send, T: Send + 'static> Work for JobCell<F, T> {
 
 impl<F: Send, T: Send + 'static> AwaitedJob<T> for JobCell<F, T> {
     fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, JobError>> {
-        outcome::poll(cx, |waker| {
-            self.0.with(|job| job.outcome.take_or_leave(waker))
-        })
+        outcome::poll(cx, |waker| self.0.with(|job| job.take_or_leave(waker)))
     }
 
     fn is_over(&self) -> bool {
-        self.0.with(|job| job.outcome.is_shown())
+        self.0.with(|job| job.is_shown())
     }
 
     fn abandon(&self) -> Option<Panic> {
-        let (outcome, waker) = self.0.with(|job| job.outcome.abandon());
+        let (outcome, waker) = self.0.with(|job| job.abandon());
         drop(waker);
         panic_of(outcome)
     }

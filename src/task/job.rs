@@ -31,15 +31,9 @@ use crate::waker::KeptWaker;
 #[repr(C)]
 struct HostedJobCell<H, F, R> {
     vtable: &'static RunVTable,
-    state: SpinLock<JobState<F, R>>,
+    state: SpinLock<Outcome<F, JobEnd<R>>>,
     /// The executor, if it is to observe the end.
     watcher: Option<H>,
-}
-
-struct JobState<F, R> {
-    /// The closure, until it runs or is dropped.
-    work: Option<F>,
-    outcome: Outcome<JobEnd<R>>,
 }
 
 impl<H: Executor, F: FnOnce() -> R, R> HostedJobCell<H, F, R> {
@@ -53,7 +47,7 @@ impl<H: Executor, F: FnOnce() -> R, R> HostedJobCell<H, F, R> {
     unsafe fn run(job: NonNull<()>) {
         // SAFETY: (JOB-1) the pointer comes from `into_raw`.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
-        let work = this.state.with(|state| state.work.take());
+        let work = this.state.with(Outcome::take_work);
         this.end(work.map(|work| match attempt(work) {
             Ok(value) => JobEnd::Done(value),
             Err(panic) => JobEnd::Panicked(panic),
@@ -76,13 +70,13 @@ impl<H: Executor, F: FnOnce() -> R, R> HostedJobCell<H, F, R> {
         }
         // Dropped without the lock, and before the caller is woken.
         let (work, waker, unwanted) = self.state.with(|state| {
+            let work = state.take_work();
             if let Some(end) = end {
-                state.outcome.put(end);
+                state.put(end);
             }
-            let waker = state.outcome.show();
-            let is_abandoned = state.outcome.is_abandoned();
-            let unwanted = is_abandoned.then(|| state.outcome.take()).flatten();
-            (state.work.take(), waker, unwanted)
+            let waker = state.show();
+            let is_abandoned = state.is_abandoned();
+            (work, waker, is_abandoned.then(|| state.take()).flatten())
         });
         contain(|| drop(work));
         contain(|| drop(unwanted));
@@ -119,10 +113,7 @@ where
     pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: KeptWaker) -> Self {
         let cell = Arc::new(HostedJobCell {
             vtable: HostedJobCell::<H, F, R>::VTABLE,
-            state: SpinLock::new(JobState {
-                work: Some(job),
-                outcome: Outcome::new(Some(waker)),
-            }),
+            state: SpinLock::new(Outcome::new(job, Some(waker))),
             watcher: is_watching.then(|| executor.clone()),
         });
         let raw = Arc::into_raw(cell.clone()).cast_mut().cast();
@@ -138,8 +129,7 @@ impl<H: Executor, F, R> Future for HostedJob<H, F, R> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobEnd<R>> {
         let polled = outcome::poll(cx, |waker| {
-            let look = |state: &mut JobState<F, R>| state.outcome.take_or_leave(waker);
-            self.0.state.with(look)
+            self.0.state.with(|state| state.take_or_leave(waker))
         });
         if let (Poll::Ready(_), Some(watcher)) = (&polled, &self.0.watcher) {
             let job = TaskKey::at(Arc::as_ptr(&self.0).cast());
@@ -154,7 +144,7 @@ impl<H, F, R> Drop for HostedJob<H, F, R> {
         let (work, (end, waker)) = self
             .0
             .state
-            .with(|state| (state.work.take(), state.outcome.abandon()));
+            .with(|state| (state.take_work(), state.abandon()));
         contain(|| drop(work));
         contain(|| drop(end));
         drop(waker);

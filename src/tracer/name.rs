@@ -31,7 +31,7 @@ impl Subject {
 }
 
 /// The type of a machine before its first message, up to the type of its value.
-const MACHINE: &str = "greenroom::machine::initial::Initial<";
+const MACHINE: &str = "greenroom::machine::definition::Initial<";
 
 /// The suffix of the name of a closure, and of the future of an `async fn`.
 const CLOSURE: &str = "::{{closure}}";

@@ -42,7 +42,7 @@ fn model_29_a_worker_has_one_thread_at_a_time() {
     model_from_explore(|| {
         let (inner, threads) = with_a_spare_thread();
         let (own, done) = (inner.clone(), Gate::new());
-        let opens = done.clone();
+        let ends = done.clone();
         let waits = push(&inner, move || {
             explore();
             let (before, inside, after) = (Gate::new(), Gate::new(), Gate::new());
@@ -55,7 +55,7 @@ fn model_29_a_worker_has_one_thread_at_a_time() {
             let opens = after.clone();
             push(&own, move || opens.open());
             [before, inside, after].iter().for_each(|gate| gate.wait());
-            opens.open();
+            ends.open();
         });
         done.wait();
         end_all(&inner, threads);

@@ -131,7 +131,7 @@ fn model_36_a_slot_that_is_filled_when_a_watch_ends_is_watched() {
         let (sleep, slot) = (sleep_for(2), Slot::default());
         let watcher = spawn({
             let (sleep, slot) = (sleep.clone(), slot.clone());
-            move || slot.watch(&sleep, 1, Some(false))
+            move || slot.watch(&sleep, 1, true)
         });
         slot.fill(&sleep);
         assert!(watcher.join().unwrap(), "the watcher has found it");

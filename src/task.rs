@@ -7,6 +7,7 @@ mod cell;
 mod executor;
 mod handle;
 mod header;
+mod hooks;
 mod job;
 mod key;
 mod large;
@@ -19,8 +20,9 @@ mod state;
 mod task_header;
 mod unordered;
 
-pub(crate) use executor::{ActorExecutor, Executor, MessageEvent, MessageInfo, TaskHooks};
+pub(crate) use executor::{ActorExecutor, Executor};
 pub(crate) use header::{Delivery, Ending, Header, Label, Look, SenderAction, VTable, look_at};
+pub(crate) use hooks::{MessageEvent, MessageInfo, TaskHooks};
 pub(crate) use job::{HostedJob, JobEnd};
 pub(crate) use key::{LiveIndex, TaskKey};
 pub(crate) use large::is_large;

@@ -21,11 +21,10 @@ use std::sync::Arc;
 
 use super::ask::Ask;
 use super::core::{Core, CoreRef};
-use super::map::AnyMap;
-use super::recipient::RecipientRef;
+use super::recipient::{AnyMap, RecipientRef};
 use super::reply::Reply;
 use super::sending::SendFuture;
-use crate::error::{End, TellError};
+use crate::error::{AskError, End, TellError};
 use crate::task::TaskInfo;
 
 /// The sending half of an actor's mailbox.
@@ -395,8 +394,26 @@ impl<M> Address<M> {
         self.mapped_by(&AnyMap::new(self.recipient(), map))
     }
 
+    /// Returns a proxy: an address of the same actor whose messages go to `take`, on the sender's
+    /// thread.
+    ///
+    /// An ask that finds the actor closed ends with `closed`. A trace shows the messages as those of
+    /// the type `traced_as`; without it, it does not show them.
+    pub(crate) fn proxy<N: 'static>(
+        &self,
+        traced_as: Option<&'static str>,
+        take: impl Fn(N) + Send + Sync + 'static,
+        closed: impl Fn() -> AskError + Send + Sync + 'static,
+    ) -> Address<N>
+    where
+        M: Send + 'static,
+    {
+        let actor = self.recipient().actor();
+        self.mapped_by(&AnyMap::proxy(actor, traced_as, take, closed))
+    }
+
     /// Returns an address of the same actor whose messages go through `map`.
-    pub(super) fn mapped_by<N>(&self, map: &Arc<AnyMap<N>>) -> Address<N> {
+    fn mapped_by<N>(&self, map: &Arc<AnyMap<N>>) -> Address<N> {
         self.recipient().view().add_sender();
         // SAFETY: (ADDRESS-1) the sender was counted just now, at the actor behind the map.
         unsafe { Address::from_recipient(RecipientRef::Map(map)) }

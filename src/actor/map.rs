@@ -1,8 +1,6 @@
-//! Mapped addresses: a function in front of an actor's mailbox, which converts another message type
-//! or, in a proxy, takes the messages.
+//! An actor behind mapped addresses, without its message type.
 //!
-//! A permit is taken before the function is called, so a refused message was not converted. It is
-//! used when the function returns, and given up if it panics.
+//! A permit of its mailbox is reserved, and used or given up, for a message that a map makes.
 
 use std::any::Any;
 use std::future::Future;
@@ -10,10 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::address::Address;
 use super::core::CoreArc;
-use super::recipient::{ActorView, MappedActor, Recipient, RecipientRef};
-use crate::error::{AskError, End};
+use super::recipient::{ActorView, MappedActor, RecipientRef};
+use crate::error::End;
 use crate::mailbox::{LineEntry, Refused};
 use crate::runtime::context;
 use crate::sync::Process;
@@ -120,149 +117,5 @@ impl<M: Send + 'static> RecipientRef<'_, M> {
             RecipientRef::Actor(core) => Arc::new(CoreArc::from(core)),
             RecipientRef::Map(map) => map.actor().clone(),
         }
-    }
-}
-
-/// The maximum number of maps in a row. Each uses some of the sender's stack.
-const STEPS_MAX: usize = 1000;
-
-/// A function in front of an actor, of a map or of a proxy.
-///
-/// It is called for accepted messages only. A *proxy* takes no permit of the mailbox: its messages
-/// pass it by, and are accepted while the actor is open.
-pub(super) struct Map<F: ?Sized> {
-    actor: Arc<dyn MappedActor>,
-    /// The number of maps from here to the actor.
-    steps: usize,
-    /// Of a proxy: returns the error of an ask that finds the actor closed.
-    passes_by: Option<Arc<dyn Fn() -> AskError + Send + Sync>>,
-    fill: F,
-}
-
-/// A map of messages of type `M`.
-pub(super) type AnyMap<M> = Map<dyn Fn(M) + Send + Sync>;
-
-impl<M> AnyMap<M> {
-    /// Creates a map that converts messages with `map` and passes them on to `recipient`.
-    ///
-    /// # Panics
-    /// If `recipient` already goes through [`STEPS_MAX`] maps.
-    #[track_caller]
-    pub(super) fn new<N>(
-        recipient: RecipientRef<'_, N>,
-        map: impl Fn(M) -> N + Send + Sync + 'static,
-    ) -> Arc<Self>
-    where
-        M: 'static,
-        N: Send + 'static,
-    {
-        let (steps, passes_by) = match recipient {
-            RecipientRef::Actor(_) => (0, None),
-            RecipientRef::Map(map) => (map.steps, map.passes_by.clone()),
-        };
-        assert!(
-            steps < STEPS_MAX,
-            "an address that was mapped {STEPS_MAX} times, the limit, cannot be mapped again"
-        );
-        // A proxy gives no permit, so there is none to give up.
-        let actor = recipient.actor();
-        let reserved = passes_by.is_none().then(|| actor.clone());
-        let behind = Recipient::from(recipient);
-        Arc::new(Map {
-            actor,
-            steps: steps + 1,
-            passes_by,
-            fill: move |message| {
-                let mut unfilled = Unfilled(reserved.as_deref());
-                let message = map(message);
-                unfilled.0 = None;
-                behind.fill(message);
-            },
-        })
-    }
-
-    pub(super) fn actor(&self) -> &Arc<dyn MappedActor> {
-        &self.actor
-    }
-
-    /// Passes an accepted message on.
-    pub(super) fn fill(&self, message: M) {
-        (self.fill)(message);
-    }
-
-    /// Takes a permit for a message, if it needs one.
-    pub(super) fn reserve(&self) -> Result<(), Refused> {
-        match self.passes_by {
-            None => self.actor.reserve(),
-            Some(_) if self.actor.view().is_closed() => Err(Refused::Closed),
-            Some(_) => Ok(()),
-        }
-    }
-
-    /// Does the same, and waits for room.
-    pub(super) fn poll_reserve(
-        &self,
-        wait: &mut Option<Box<dyn Any + Send + Sync>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Refused>> {
-        match self.passes_by {
-            None => self.actor.poll_reserve(wait, cx),
-            Some(_) => Poll::Ready(self.reserve()),
-        }
-    }
-
-    /// Gives up a permit that `reserve` took.
-    pub(super) fn give_up_permit(&self) {
-        if self.passes_by.is_none() {
-            self.actor.give_up_permit();
-        }
-    }
-
-    /// Returns the error of an ask whose message was refused.
-    pub(super) fn closed_error(&self) -> AskError {
-        match &self.passes_by {
-            None => AskError::Closed(self.actor.view().closed_detail()),
-            Some(closed) => closed(),
-        }
-    }
-}
-
-/// A permit of an actor, which is given up if the map panics.
-struct Unfilled<'a>(Option<&'a dyn MappedActor>);
-
-impl Drop for Unfilled<'_> {
-    fn drop(&mut self) {
-        if let Some(actor) = self.0 {
-            actor.give_up_permit();
-        }
-    }
-}
-
-impl<N: Send + 'static> Address<N> {
-    /// Returns a proxy: an address of the same actor whose messages go to `take`, on the sender's
-    /// thread.
-    ///
-    /// An ask that finds the actor closed ends with `closed`. A trace shows the messages as those of
-    /// the type `traced_as`; without it, it does not show them.
-    pub(crate) fn proxy<M: 'static>(
-        &self,
-        traced_as: Option<&'static str>,
-        take: impl Fn(M) + Send + Sync + 'static,
-        closed: impl Fn() -> AskError + Send + Sync + 'static,
-    ) -> Address<M> {
-        let actor = self.recipient().actor();
-        let of_trace = traced_as.map(|type_name| (actor.clone(), type_name));
-        let proxy: Arc<AnyMap<M>> = Arc::new(Map {
-            actor,
-            steps: 0,
-            passes_by: Some(Arc::new(closed)),
-            fill: move |message| {
-                if let Some((actor, type_name)) = &of_trace {
-                    actor.trace_passed_by(type_name);
-                }
-                take(message);
-            },
-        });
-        self.mapped_by(&proxy)
     }
 }

@@ -1,7 +1,8 @@
-//! The target of an address: the actor itself, or a function in front of its mailbox.
+//! The recipient of an address: the actor itself, or a function in front of its mailbox.
 //!
-//! Every operation of a strong or weak address goes through its recipient. `RecipientRef` borrows the target.
-//! `Recipient` owns a reference to it, and does not count as an address.
+//! Every operation of a strong or weak address goes through its recipient. `RecipientRef` borrows
+//! it. `Recipient` owns a reference to it, and does not count as an address. The function is called
+//! for accepted messages only: a map has a permit by then, which it uses or, if it panics, gives up.
 
 use std::any::Any;
 use std::future::Future;
@@ -10,7 +11,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::{Core, CoreArc, CoreRef};
-use super::map::AnyMap;
 use crate::error::{AskDetail, AskError, End, TellError};
 use crate::mailbox::{Flags, Refused};
 use crate::runtime::deadlock::WaitsFor;
@@ -288,4 +288,140 @@ pub(super) trait MappedActor: Send + Sync {
     fn give_up_permit(&self);
     /// Traces a message of this type that the actor receives without its mailbox.
     fn trace_passed_by(&self, type_name: &'static str);
+}
+
+/// The maximum number of maps in a row. Each uses some of the sender's stack.
+const STEPS_MAX: usize = 1000;
+
+/// A function in front of an actor, of a map or of a proxy.
+///
+/// It is called for accepted messages only. A *proxy* takes no permit of the mailbox: its messages
+/// pass it by, and are accepted while the actor is open.
+pub(super) struct Map<F: ?Sized> {
+    actor: Arc<dyn MappedActor>,
+    /// The number of maps from here to the actor.
+    steps: usize,
+    /// Of a proxy: returns the error of an ask that finds the actor closed.
+    passes_by: Option<Arc<dyn Fn() -> AskError + Send + Sync>>,
+    fill: F,
+}
+
+/// A map of messages of type `M`.
+pub(super) type AnyMap<M> = Map<dyn Fn(M) + Send + Sync>;
+
+impl<M> AnyMap<M> {
+    /// Creates a map that converts messages with `map` and passes them on to `recipient`.
+    ///
+    /// # Panics
+    /// If `recipient` already goes through [`STEPS_MAX`] maps.
+    #[track_caller]
+    pub(super) fn new<N>(
+        recipient: RecipientRef<'_, N>,
+        map: impl Fn(M) -> N + Send + Sync + 'static,
+    ) -> Arc<Self>
+    where
+        M: 'static,
+        N: Send + 'static,
+    {
+        let (steps, passes_by) = match recipient {
+            RecipientRef::Actor(_) => (0, None),
+            RecipientRef::Map(map) => (map.steps, map.passes_by.clone()),
+        };
+        assert!(
+            steps < STEPS_MAX,
+            "an address that was mapped {STEPS_MAX} times, the limit, cannot be mapped again"
+        );
+        // A proxy gives no permit, so there is none to give up.
+        let actor = recipient.actor();
+        let reserved = passes_by.is_none().then(|| actor.clone());
+        let behind = Recipient::from(recipient);
+        Arc::new(Map {
+            actor,
+            steps: steps + 1,
+            passes_by,
+            fill: move |message| {
+                let mut unfilled = Unfilled(reserved.as_deref());
+                let message = map(message);
+                unfilled.0 = None;
+                behind.fill(message);
+            },
+        })
+    }
+
+    /// Creates a proxy, as [`Address::proxy`](super::Address::proxy) has it.
+    pub(super) fn proxy(
+        actor: Arc<dyn MappedActor>,
+        traced_as: Option<&'static str>,
+        take: impl Fn(M) + Send + Sync + 'static,
+        closed: impl Fn() -> AskError + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let of_trace = traced_as.map(|type_name| (actor.clone(), type_name));
+        Arc::new(Map {
+            actor,
+            steps: 0,
+            passes_by: Some(Arc::new(closed)),
+            fill: move |message| {
+                if let Some((actor, type_name)) = &of_trace {
+                    actor.trace_passed_by(type_name);
+                }
+                take(message);
+            },
+        })
+    }
+
+    pub(super) fn actor(&self) -> &Arc<dyn MappedActor> {
+        &self.actor
+    }
+
+    /// Passes an accepted message on.
+    pub(super) fn fill(&self, message: M) {
+        (self.fill)(message);
+    }
+
+    /// Takes a permit for a message, if it needs one.
+    pub(super) fn reserve(&self) -> Result<(), Refused> {
+        match self.passes_by {
+            None => self.actor.reserve(),
+            Some(_) if self.actor.view().is_closed() => Err(Refused::Closed),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Does the same, and waits for room.
+    pub(super) fn poll_reserve(
+        &self,
+        wait: &mut Option<Box<dyn Any + Send + Sync>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Refused>> {
+        match self.passes_by {
+            None => self.actor.poll_reserve(wait, cx),
+            Some(_) => Poll::Ready(self.reserve()),
+        }
+    }
+
+    /// Gives up a permit that `reserve` took.
+    pub(super) fn give_up_permit(&self) {
+        if self.passes_by.is_none() {
+            self.actor.give_up_permit();
+        }
+    }
+
+    /// Returns the error of an ask whose message was refused.
+    pub(super) fn closed_error(&self) -> AskError {
+        match &self.passes_by {
+            None => AskError::Closed(self.actor.view().closed_detail()),
+            Some(closed) => closed(),
+        }
+    }
+}
+
+/// A permit of an actor, which is given up if the map panics.
+struct Unfilled<'a>(Option<&'a dyn MappedActor>);
+
+impl Drop for Unfilled<'_> {
+    fn drop(&mut self) {
+        if let Some(actor) = self.0 {
+            actor.give_up_permit();
+        }
+    }
 }

@@ -111,8 +111,8 @@ impl<T> AskState<T> {
 ///     let (mut value, mut waiting) = (None, Vec::new());
 ///     while let Some(message) = cx.recv().await {
 ///         match message {
-///             ReplySlot::Set(number) => value = Some(number),
-///             ReplySlot::Get(reply) => waiting.push(reply),
+///             Slot::Set(number) => value = Some(number),
+///             Slot::Get(reply) => waiting.push(reply),
 ///         }
 ///         if let Some(value) = value {
 ///             for reply in waiting.drain(..) {
@@ -124,8 +124,8 @@ impl<T> AskState<T> {
 ///
 /// greenroom::run(async {
 ///     let slot = spawn!(slot(_));
-///     let set = async { slot.tell(ReplySlot::Set(42)) };
-///     let (answer, told) = futures::join!(slot.ask(ReplySlot::Get), set);
+///     let set = async { slot.tell(Slot::Set(42)) };
+///     let (answer, told) = futures::join!(slot.ask(Slot::Get), set);
 ///     assert_eq!(answer, Ok(42));
 ///     told.unwrap();
 /// });

@@ -9,23 +9,16 @@
 //!   keeps the executor alive: the calling thread, if only threads that own it run its tasks, or
 //!   else a clone.
 
-use std::any::type_name;
-use std::panic::Location;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::task::Waker;
 
 use super::header::Header;
 #[cfg(doc)]
 use super::header::Label;
+use super::hooks::TaskHooks;
 use super::key::LiveIndex;
-use super::key::TaskKey;
 use super::run::BATCH;
 use super::runnable::Runnable;
-use crate::error::{Fault, UnhandledFault};
-use crate::info::TaskInfo;
-use crate::sync::Process;
-use crate::tracer::Tracer;
 
 /// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1
 /// for bitwise copies.
@@ -82,107 +75,4 @@ pub trait ActorExecutor: Executor {
 
     /// Observes that the runnable of a cell was dropped instead of run.
     fn discarded(&self) {}
-}
-
-/// What observes the tasks of an executor and decides about them: the runtime to which the executor
-/// belongs, with its tracer, its observer, its policy and its simulation.
-///
-/// Everything here is rare, or happens only if the task is marked or observed. By default nothing is
-/// observed.
-pub trait TaskHooks: Send + Sync {
-    /// Returns the process that has the executor's threads: by default the current one, for an
-    /// executor without threads.
-    fn process(&self) -> Process {
-        Process::current()
-    }
-
-    /// Returns whether the user has set the batch, which is exact then.
-    fn is_batch_chosen(&self) -> bool {
-        false
-    }
-
-    /// Notes where a new task or actor was spawned, before it is scheduled.
-    fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>) {
-        let _ = (task, location);
-    }
-
-    /// Observes that a cell has ended. Its future is not dropped yet.
-    fn completed(&self, task: &TaskInfo) {
-        let _ = task;
-    }
-
-    /// Observes the end of the plain task or job that this thread runs or drops. A task's future is
-    /// not dropped yet.
-    fn task_completed(&self) {}
-
-    /// Observes that a cell begins anew, with the incarnation of this number. `fault` is why the
-    /// last one ended.
-    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
-        let _ = (actor, incarnation, fault);
-    }
-
-    /// Reports a fault that no join or await has observed.
-    fn report(&self, unhandled: &UnhandledFault<'_>);
-
-    /// Counts a cell that did not end by itself, but because the executor shut down.
-    fn cancelled(&self) {}
-
-    /// Counts messages that were accepted and never handled.
-    fn undelivered(&self, messages: usize) {
-        let _ = messages;
-    }
-
-    /// Returns the tracer of the user, if there is one.
-    fn tracer(&self) -> Option<&dyn Tracer> {
-        None
-    }
-
-    /// Notes an event of a message of this cell in a simulation.
-    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
-        let _ = (cell, event);
-    }
-
-    /// Notes in a simulation whether this thread has observed the end of a plain task of this
-    /// executor, or waits for it.
-    fn looked_at(&self, task: TaskKey, has_ended: bool) {
-        let _ = (task, has_ended);
-    }
-}
-
-/// The description of a message in a trace.
-#[derive(Clone)]
-pub struct MessageInfo {
-    /// The name of the message's type.
-    pub(crate) name: &'static str,
-    /// The text that is shown instead of the name.
-    pub(crate) text: Option<Arc<str>>,
-}
-
-impl MessageInfo {
-    pub(crate) fn of<M>() -> Self {
-        MessageInfo {
-            name: type_name::<M>(),
-            text: None,
-        }
-    }
-}
-
-/// An event in the life of a message, for executors that trace messages.
-pub enum MessageEvent {
-    /// The message was accepted at once.
-    Sent(MessageInfo),
-    /// A message that was sent before has arrived in the mailbox.
-    Arrived,
-    /// The sender waits for room. The key identifies the message among the waiting ones.
-    AwaitsRoom(MessageInfo, usize),
-    /// There was room for the message with this key.
-    Accepted(usize),
-    /// A permit was given for the message with this key, which is sent once it is made.
-    HasPermit(usize),
-    /// The message with this key was given up by its sender, or refused.
-    GivenUp(usize),
-    /// The actor has received the message from its mailbox.
-    Received,
-    /// The actor has received the message from one of its own sources.
-    FromSource(&'static str),
 }

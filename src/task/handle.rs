@@ -15,7 +15,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
-use super::executor::TaskHooks;
+use super::hooks::TaskHooks;
 use super::key::TaskKey;
 use super::state::Found;
 use super::task_header::{TaskHeader, release, wake};

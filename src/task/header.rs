@@ -18,7 +18,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::executor::TaskHooks;
+use super::hooks::TaskHooks;
 use super::key::LiveIndex;
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};

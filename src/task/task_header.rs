@@ -11,8 +11,8 @@ use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::executor::TaskHooks;
 use super::header::Header;
+use super::hooks::TaskHooks;
 use super::run;
 use super::runnable::{RunVTable, cell_of};
 use super::state::{Found, TaskState};

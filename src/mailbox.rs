@@ -9,6 +9,7 @@ mod contents;
 mod extras;
 mod hooks;
 mod line;
+mod loans;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod queue;

@@ -13,10 +13,8 @@
     reason = "the address and the result of a new cell are given up; see CELL-2 in cell.rs"
 )]
 
-use std::any::Any;
 use std::future::{Future, poll_fn, ready};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::cell::{self, CellParts};
@@ -25,7 +23,6 @@ use super::core::{ActorOptions, CoreArc, CoreRef};
 use super::handle::Handle;
 use super::lifecycle::Attempt;
 use super::own_sources::SomeSources;
-use super::restart::Bond;
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, MailboxOptions, wake_foreign};
@@ -100,12 +97,6 @@ impl<M: Send + 'static> Context<M> {
         let core = self.core().at();
         let number = core.mailbox.count_incarnation();
         core.restarted(number, fault);
-    }
-
-    /// Takes the bond with the supervisor, if there is one.
-    pub(super) fn take_bond(&self) -> Option<Arc<Bond>> {
-        let bond: Arc<dyn Any + Send + Sync> = self.core().mailbox.take_bond()?;
-        bond.downcast().ok()
     }
 
     /// Returns the number of incarnations of this actor that have ended: 0 in the first one.

@@ -9,13 +9,15 @@
 //! - BOND-2: an actor that reports a failure has no order any more, unless it was ordered to wait
 //!   meanwhile. So an order to run or to give up is given after that report was seen.
 
+use std::any::Any;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::actor::context::Context;
 use crate::actor::deferred::after_effects;
-use crate::runtime::context;
+use crate::runtime;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::waker::KeptWaker;
@@ -72,9 +74,15 @@ impl Bond {
         })
     }
 
+    /// Takes the bond of this actor, if it has a supervisor.
+    pub(super) fn of<M>(context: &Context<M>) -> Option<Arc<Self>> {
+        let bond: Arc<dyn Any + Send + Sync> = context.core().mailbox.take_bond()?;
+        bond.downcast().ok()
+    }
+
     /// Gives an order. It replaces the one before.
     pub(crate) fn give(&self, order: BondOrder) {
-        context::apply_effects();
+        runtime::context::apply_effects();
         // Release pairs with the Acquire in `order`. The lock orders this with `register`: either
         // the actor sees the order, or its waker is here.
         self.order.store(order as u32, Ordering::Release);

@@ -101,14 +101,7 @@ where
             restarts: (!restarts.is_default()).then(|| Arc::new(restarts)),
         })
     }
-}
 
-impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On>
-where
-    M: Send + 'static,
-    A: Clone,
-    Fut: Future,
-{
     /// Puts the actor under a supervisor. It is restarted by its own rules or, without any, by the
     /// default ones.
     pub(crate) fn supervised(self, bond: Arc<Bond>) -> RestartBuilder<M, A, Fut, On> {
@@ -231,7 +224,7 @@ where
     fn begin(what: Restartable<M, A, Fut>, context: Context<M>) -> Self {
         // A supervised actor that has restarts of its own is bonded by the inner future.
         let is_outer = what.restarts.as_ref().is_some_and(|it| it.is_never());
-        let bond = if is_outer { None } else { context.take_bond() };
+        let bond = if is_outer { None } else { Bond::of(&context) };
         let is_rare = what.restarts.is_some() || bond.is_some();
         Restarting {
             stage: IncarnationStage::Down(context),

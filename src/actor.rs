@@ -4,7 +4,6 @@
 //! A message wakes it only while it waits in `recv`. Every holder of an address can send to it.
 
 mod address;
-mod answer;
 mod ask;
 mod cell;
 mod children;
@@ -43,8 +42,7 @@ mod values;
 mod weak_address;
 
 pub use address::Address;
-pub use answer::{Answer, reply};
-pub use ask::Ask;
+pub use ask::{Answer, Ask, reply};
 pub use children::Child;
 pub use context::{Context, Recv};
 pub use handle::{Handle, Join};

@@ -14,7 +14,7 @@ use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use slab::Slab;
 
 use super::address::Address;
-use super::answer::Answer;
+use super::ask::Answer;
 use crate::contain::{Panic, attempt, contain};
 use crate::error::AskError;
 use crate::lock::SpinLock;

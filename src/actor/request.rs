@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::address::Address;
-use super::answer::Answer;
+use super::ask::Answer;
 use super::ask::{self, Ask};
 use super::recipient::RecipientRef;
 use super::reply::Reply;

@@ -214,7 +214,7 @@ pub(crate) fn runtime() -> Option<Arc<Inner>> {
 
 /// Calls `look` with the current runtime, if there is one.
 pub(crate) fn with_runtime<R>(look: impl FnOnce(Option<&Arc<Inner>>) -> R) -> R {
-    let shown = |runtime: &&Arc<Inner>| !runtime.is_hidden();
+    let shown = |runtime: &&Arc<Inner>| !runtime.options.hidden;
     with(|context| match context {
         Some(context) => look(Some(context.runtime).filter(shown)),
         None => match stage() {
@@ -250,6 +250,11 @@ fn apply_own_effects() {
 /// Returns whether this thread's turn has pending effects. Only a simulation has such effects.
 pub(crate) fn has_effects() -> bool {
     instant::is_simulated() && simulated(|engine, _| engine.has_own()) == Some(true)
+}
+
+/// Returns whether the current runtime lists the asks that begin on this thread.
+pub(crate) fn lists_asks() -> bool {
+    with(|context| context.is_some_and(|context| context.runtime.options.lists_asks))
 }
 
 /// Returns whether this thread is a worker whose queues and the injector are empty.
@@ -304,7 +309,7 @@ pub(crate) fn has_no_room() -> Option<&'static str> {
 pub(crate) fn clock(kind: DeadlineKind, waker: &Waker) -> Option<Arc<dyn TimerClock>> {
     with(|context| {
         let context = context?;
-        let is_hidden = context.runtime.is_hidden();
+        let is_hidden = context.runtime.options.hidden;
         let own = if kind == DeadlineKind::Event || is_hidden {
             context.own_clock(waker)
         } else {

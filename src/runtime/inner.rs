@@ -116,10 +116,6 @@ impl Inner {
         }
     }
 
-    pub(crate) fn is_hidden(&self) -> bool {
-        self.options.hidden
-    }
-
     pub(crate) fn is_over(&self) -> bool {
         self.shutdown.is_over()
     }

@@ -7,18 +7,19 @@ use super::deadlock::{Edge, Listing, WaitListing, WaitsFor, Who, detects_waits};
 use crate::sync::{Mutex, PerProcess};
 use crate::task::{TaskInfo, run};
 
-/// Adds an ask that begins on this thread to the list of the current runtime, if that keeps one, or
-/// notes the actor that asks, if that is traced.
+/// Adds an ask that begins on this thread to the list of the current runtime, or notes the actor that
+/// asks, if that is traced. The runtime [lists asks](context::lists_asks).
 ///
 /// `has_time_out` says whether the ask ends by itself. `who` returns the asking actor, if an actor
 /// asks, and the actor that is asked.
-#[inline]
+#[cold]
+#[inline(never)]
 pub(crate) fn list_ask(
     has_time_out: bool,
     who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo),
 ) -> Option<Listing> {
     context::with(|context| {
-        let context = context.filter(|context| context.runtime.options.lists_asks)?;
+        let context = context?;
         context.runtime.check_process();
         list_at(context, has_time_out, who())
     })
@@ -33,7 +34,6 @@ fn may_be_cut(context: &ThreadContext<'_>) -> bool {
     !context.runtime.is_simulated() && !on_a_stage
 }
 
-#[cold]
 fn list_at(
     context: &ThreadContext<'_>,
     has_time_out: bool,

@@ -7,7 +7,7 @@ use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
 use super::{AskState, Reply};
-use crate::actor::answer::Answer;
+use crate::actor::ask::Answer;
 use crate::error::{AskDetail, AskError, Refusal};
 use crate::lock::OneshotEnd;
 use crate::park::Parker;

@@ -21,7 +21,7 @@ use Tested::{By, OfUsers, Own, Within};
 const PLACES: &[(&str, Tested)] = &[
     ("actor/address.rs closed", By("the_end_of_an_actor")),
     ("actor/address.rs ended", By("the_end_of_an_actor")),
-    ("actor/answer.rs Answer", By("questions")),
+    ("actor/ask.rs Answer", By("questions")),
     ("actor/ask.rs Ask", By("questions")),
     ("actor/context/recv.rs Recv", By("messages")),
     ("actor/context/recv.rs Context", By("messages")),

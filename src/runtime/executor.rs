@@ -222,11 +222,17 @@ impl TimerClock for Inner {
     }
 
     fn fires_at(&self, deadline: Instant) -> Instant {
-        self.engine().fires_at(deadline)
+        match self.scheduler.policy {
+            PolicyImpl::Elsewhere(_) => self.engine().fires_at(deadline),
+            PolicyImpl::Stealing(_) | PolicyImpl::Other(_) => deadline,
+        }
     }
 
     fn emptied(&self) {
-        self.declare();
+        // A wait that saw the deadline under the lock of the timers was counted before.
+        if self.scheduler.activity.is_asked() {
+            self.declare();
+        }
     }
 }
 

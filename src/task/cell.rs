@@ -116,12 +116,10 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         forget: Self::forget,
         // SAFETY: (TASK-2) the last reference; `new` allocated the cell with `room`.
         free: |header| unsafe { blocks::discard(header.cast::<Self>()) },
-        // SAFETY: (TASK-1, TASK-2) the caller's reference.
         hooks: |header| {
-            unsafe { header.cast::<Self>().as_ref() }
-                .executor
-                .hooks()
-                .into()
+            // SAFETY: (TASK-1, TASK-2) the caller's reference.
+            let cell = unsafe { header.cast::<Self>().as_ref() };
+            cell.executor.hooks().into()
         },
     };
 

@@ -2,7 +2,6 @@
 //!
 //! A controller ends when its last handle and its last looper are gone, or at a shutdown.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::{cmp, fmt};
 
@@ -15,7 +14,7 @@ use super::lane::{Lane, Steward};
 use super::lock::{Guarded, Lock};
 use super::monitor::Monitor;
 use super::table::{LooperStats, LooperTable};
-use super::work::TypedJob;
+use super::work::{TypedJob, done};
 use super::world::World;
 use crate::actor::ActorBuilder;
 use crate::error::BuildError;
@@ -145,7 +144,7 @@ impl Controller {
         R: Send + 'static,
     {
         let begin = move |task, _: Option<&Claim<()>>, looper: &Arc<LooperCell>| {
-            ControlFlow::Break(run(task, &mut World::new(&looper.monitor)))
+            done(run(task, &mut World::new(&looper.monitor)))
         };
         let job = Arc::new(PostedJob {
             looper: LooperCell::world(&self.0),

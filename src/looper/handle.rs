@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::error::{LockDetail, LockError, PostError, PostProblem};
 use super::job::{Posted, PostedJob, with_current};
 use super::lock::Lock;
 use super::monitor::Monitor;
-use super::work::{JobFuture, TypedJob};
+use super::work::{TypedJob, done};
 use crate::runtime::context;
 use crate::task::is_large;
 
@@ -282,11 +283,11 @@ impl<'a> Posting<'a> {
         R: Send + 'static,
     {
         if const { is_large::<F>() } {
-            let begin = |task: Box<F>, _: Option<&_>, _: &_| ControlFlow::Break(task());
+            let begin = |task: Box<F>, _: Option<&_>, _: &_| done(task());
             let posted = self.without_locks().submit(Box::new(task), false, begin);
             return posted.map_err(PostError::unbox);
         }
-        let begin = |task: F, _: Option<&_>, _: &_| ControlFlow::Break(task());
+        let begin = |task: F, _: Option<&_>, _: &_| done(task());
         self.without_locks().submit(task, false, begin)
     }
 
@@ -298,10 +299,8 @@ impl<'a> Posting<'a> {
     where
         Fut: Future<Output: Send + 'static> + Send + 'static,
     {
-        let begin = |task: Box<Fut>, _: Option<&_>, _: &_| {
-            let future: JobFuture<Fut::Output> = Box::into_pin(task);
-            ControlFlow::Continue(future)
-        };
+        let begin =
+            |task: Box<Fut>, _: Option<&_>, _: &_| ControlFlow::Continue(Box::into_pin(task));
         let posted = self.without_locks().submit(Box::new(task), false, begin);
         posted.map_err(PostError::unbox)
     }
@@ -324,14 +323,13 @@ impl<A: Access> Posting<'_, A> {
     {
         if const { is_large::<F>() } {
             let begin = |task: Box<F>, access: Option<&A>, _: &_| {
-                ControlFlow::Break(task(A::give(&mut open(access, None))))
+                done(task(A::give(&mut open(access, None))))
             };
             let posted = self.map(Some).submit(Box::new(task), false, begin);
             return posted.map_err(PostError::unbox);
         }
-        let begin = |task: F, access: Option<&A>, _: &_| {
-            ControlFlow::Break(task(A::give(&mut open(access, None))))
-        };
+        let begin =
+            |task: F, access: Option<&A>, _: &_| done(task(A::give(&mut open(access, None))));
         self.map(Some).submit(task, false, begin)
     }
 
@@ -348,8 +346,7 @@ impl<A: Access> Posting<'_, A> {
         Fut: Future<Output: Send + 'static> + Send + 'static,
     {
         let begin = |task: Box<F>, access: Option<&A>, looper: &Arc<LooperCell>| {
-            let future: JobFuture<Fut::Output> = Box::pin(task(open(access, Some(looper))));
-            ControlFlow::Continue(future)
+            ControlFlow::Continue(Box::pin(task(open(access, Some(looper)))))
         };
         let posted = self.map(Some).submit(Box::new(task), true, begin);
         posted.map_err(PostError::unbox)
@@ -364,11 +361,16 @@ fn open<A: Access>(access: Option<&A>, owner: Option<&LooperCell>) -> A::Owned {
 
 impl<A: Access> Posting<'_, Option<A>> {
     /// Posts a task that `begin` begins.
-    fn submit<F, R, B>(self, task: F, is_owning: bool, begin: B) -> Result<Posted<R>, PostError<F>>
+    fn submit<F, Fut, B>(
+        self,
+        task: F,
+        is_owning: bool,
+        begin: B,
+    ) -> Result<Posted<Fut::Output>, PostError<F>>
     where
         F: Send + 'static,
-        R: Send + 'static,
-        B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<R, JobFuture<R>>,
+        Fut: Future<Output: Send + 'static> + Send + 'static,
+        B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<Fut::Output, Pin<Box<Fut>>>,
         B: Send + Sync + 'static,
     {
         let Looper(looper) = self.looper;

@@ -31,6 +31,8 @@ pub(super) struct Lane {
     has_waited: bool,
     /// The number of tasks in a turn.
     batch: usize,
+    /// The lane stands by: how many turns had ended when it looked.
+    seen: Option<u32>,
     /// The last task of a simulated turn that was split. Its end is noted in the next turn, which
     /// comes after its effects.
     done: Option<(Arc<PostedJob>, JobRun)>,
@@ -58,6 +60,7 @@ impl Lane {
             has_waited: true,
             // In a simulation each task is a step of its own.
             batch: if is_simulated { 1 } else { BATCH },
+            seen: None,
             done: None,
         }
     }
@@ -67,7 +70,7 @@ impl Lane {
     fn step(
         &mut self,
         done: Option<(Arc<PostedJob>, JobRun)>,
-        is_last: bool,
+        (is_first, is_last): (bool, bool),
         waker: &Waker,
     ) -> Poll<Option<Arc<PostedJob>>> {
         let looks = std::mem::take(&mut self.has_waited);
@@ -81,6 +84,9 @@ impl Lane {
             if is_last {
                 return Poll::Ready(None);
             }
+            if is_first && stands_by(table, &mut self.seen) {
+                return Poll::Pending;
+            }
             let next = table.next(effects);
             if next.is_pending() && !mutant("a_lane_waits_after_its_look") {
                 table.lanes.waits(self.number, KeptWaker::new(waker));
@@ -93,7 +99,7 @@ impl Lane {
                 job.show();
             }
         });
-        if mutant("a_lane_waits_after_its_look") && next.is_pending() {
+        if mutant("a_lane_waits_after_its_look") && next.is_pending() && self.seen.is_none() {
             let waits = |table: &mut LooperTable, _: &mut Effects| {
                 table.lanes.waits(self.number, KeptWaker::new(waker));
             };
@@ -102,10 +108,32 @@ impl Lane {
         if let Some((job, _)) = done {
             contain(|| drop(job));
         }
-        self.has_waited = next.is_pending();
+        self.has_waited = next.is_pending() && self.seen.is_none();
         next
     }
 }
+
+/// Returns whether a lane at the begin of its turn stands by: another lane works, and has ended a
+/// turn of a task since the last look. `seen` is how many there had been.
+///
+/// A task that takes less time than a look is over before another core has its memory. Two lanes are
+/// slower than one then.
+fn stands_by(table: &mut LooperTable, seen: &mut Option<u32>) -> bool {
+    let is_quick = match *seen {
+        Some(seen) => seen != table.ended,
+        None => !table.lanes.is_waking(),
+    };
+    let stands_by = is_quick && table.has_ready() && table.lanes.others_work();
+    if stands_by || seen.is_some() {
+        table.lanes.set_waking(stands_by);
+    }
+    *seen = stands_by.then_some(table.ended);
+    stands_by
+}
+
+/// How long a lane that stands by waits for its next look if its worker has nothing else to do: about
+/// two microseconds.
+const PAUSES: u32 = 64;
 
 impl Future for Lane {
     type Output = ();
@@ -113,8 +141,17 @@ impl Future for Lane {
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let this = self.get_mut();
         let mut done = this.done.take();
-        for _ in 0..this.batch {
-            let Some(job) = ready!(this.step(done.take(), false, cx.waker())) else {
+        for at in 0..this.batch {
+            // In a simulation and in a model each lane takes what it can.
+            let is_first = at == 0 && this.batch > 1 && this.monitor.runtime.is_some();
+            let next = this.step(done.take(), (is_first, false), cx.waker());
+            if this.seen.is_some() {
+                let pauses = if context::is_alone() { PAUSES } else { 0 };
+                (0..pauses).for_each(|_| std::hint::spin_loop());
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let Some(job) = ready!(next) else {
                 return Poll::Ready(());
             };
             let run = run_as_current(&job);
@@ -123,7 +160,7 @@ impl Future for Lane {
         // The last end is noted in this turn, unless the job has effects that come after the turn.
         match context::has_effects() {
             true => this.done = done,
-            false => drop(this.step(done, true, cx.waker())),
+            false => drop(this.step(done, (false, true), cx.waker())),
         }
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -134,7 +171,7 @@ impl Future for Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         if let Some(done) = self.done.take() {
-            drop(self.step(Some(done), true, Waker::noop()));
+            drop(self.step(Some(done), (false, true), Waker::noop()));
         }
         let number = self.number;
         self.monitor

@@ -47,7 +47,7 @@ struct PostInbox {
     posted: SpinLock<Vec<u32>>,
     /// 0 if it is empty, otherwise 1 more than the highest priority.
     top: AtomicU32,
-    /// A lane waits or may be made, or the controller is closed, so each post must reach the table.
+    /// Each post must reach the table: a lane waits or may be made, or the controller is closed.
     is_direct: AtomicBool,
 }
 

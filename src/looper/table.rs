@@ -51,10 +51,12 @@ pub(super) struct LooperTable {
     awaits: BTreeMap<u32, Vec<Arc<PostedJob>>>,
     /// An empty list, for loopers that are taken from the inbox.
     pub(super) posted: Vec<u32>,
+    /// The number of turns of tasks that have ended, which wraps around.
+    pub(super) ended: u32,
     /// The number of steps of lanes since posts were looked at.
     steps: u32,
-    /// After how many steps of lanes posts are looked at in any case.
-    posts_every: u32,
+    /// In a simulation each post reaches the table at once, so that the order is exact.
+    is_simulated: bool,
     /// Loopers that were granted a lock in this change.
     granted: VecDeque<u32>,
     numbers: u64,
@@ -92,7 +94,7 @@ pub struct LooperStats {
 const POSTS_EVERY: u32 = 8;
 
 impl LooperTable {
-    /// Creates a table for so many lanes. In a simulation the order of posts is exact.
+    /// Creates a table for so many lanes.
     pub(super) fn new(
         lanes: usize,
         highest: u8,
@@ -114,8 +116,9 @@ impl LooperTable {
             deadlines: BTreeMap::new(),
             awaits: BTreeMap::new(),
             posted: Vec::new(),
+            ended: 0,
             steps: 0,
-            posts_every: if is_simulated { 1 } else { POSTS_EVERY },
+            is_simulated,
             granted: VecDeque::new(),
             numbers: 0,
             aging: NonZeroU32::new(aging),
@@ -176,16 +179,16 @@ impl LooperTable {
     /// Returns whether a lane looks at posts before it finds what to do next, given the inbox's top.
     pub(super) fn needs_posts(&mut self, top: u32) -> bool {
         self.steps += 1;
-        let is_due = self.steps >= self.posts_every || top > self.ready.top();
+        let is_due = self.steps >= POSTS_EVERY || top > self.ready.top();
         if is_due {
             self.steps = 0;
         }
         is_due && top > 0
     }
 
-    /// Returns whether no lane will look at posts, so that each one must reach the table.
+    /// Returns whether each post must reach the table at once.
     pub(super) fn needs_each_post(&self) -> bool {
-        self.is_closed || self.lanes.has_spare()
+        self.is_closed || self.is_simulated || self.lanes.has_spare()
     }
 
     /// Takes a task of the world. Returns whether the controller accepts it.
@@ -300,6 +303,11 @@ impl LooperTable {
         self.is_world_running || !self.world.is_empty()
     }
 
+    /// Returns whether there is a looper that a lane could take.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty() && !self.is_world_stopped() && !self.is_over
+    }
+
     /// Returns the job that a lane runs next, or `None` if no job will ever come.
     pub(super) fn next(&mut self, effects: &mut Effects) -> Poll<Option<Arc<PostedJob>>> {
         if self.is_over {
@@ -357,6 +365,7 @@ impl LooperTable {
     /// Notes how the turn of a task has ended. The lane still has the job.
     pub(super) fn has_run(&mut self, job: &Arc<PostedJob>, run: JobRun, effects: &mut Effects) {
         let looper = &job.looper;
+        self.ended = self.ended.wrapping_add(1);
         if looper.is_world() {
             return self.world_has_run(effects);
         }

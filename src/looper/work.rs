@@ -2,7 +2,7 @@
 //!
 //! A closure or a future stays as it came, so that a job that is not accepted gives it back.
 
-use std::future::Future;
+use std::future::{Future, Ready};
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,20 +17,18 @@ use crate::error::Fault;
 use crate::lock::SpinLock;
 use crate::waker::KeptWaker;
 
-pub(super) type JobFuture<R> = Pin<Box<dyn Future<Output = R> + Send>>;
-
 /// A job of a task `F` with the locks `A`. `B` begins it: it returns the result, or a future that
 /// goes on.
-pub(super) struct TypedJob<F, A, R, B> {
+pub(super) struct TypedJob<F, A, Fut: Future, B> {
     begin: B,
     access: Option<A>,
-    state: SpinLock<TypedJobState<F, R>>,
+    state: SpinLock<TypedJobState<F, Fut>>,
 }
 
-struct TypedJobState<F, R> {
-    work: JobWork<F, R>,
+struct TypedJobState<F, Fut: Future> {
+    work: JobWork<F, Fut>,
     /// It is there when the task has ended or was taken, until it is awaited.
-    outcome: Option<Result<R, TaskError>>,
+    outcome: Option<Result<Fut::Output, TaskError>>,
     /// The waker of the task that awaits the outcome.
     waker: Option<KeptWaker>,
     /// The outcome may be seen.
@@ -39,17 +37,23 @@ struct TypedJobState<F, R> {
     is_abandoned: bool,
 }
 
-enum JobWork<F, R> {
+enum JobWork<F, Fut> {
     New(F),
-    Future(JobFuture<R>),
+    Future(Pin<Box<Fut>>),
     /// It runs. If there is an outcome, it was taken and is being dropped.
     Busy,
     Gone,
 }
 
-impl<F, A, R, B> TypedJob<F, A, R, B>
+/// The begin of a closure, which has no future: its result.
+pub(super) fn done<R>(value: R) -> ControlFlow<R, Pin<Box<Ready<R>>>> {
+    ControlFlow::Break(value)
+}
+
+impl<F, A, Fut, B> TypedJob<F, A, Fut, B>
 where
-    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<R, JobFuture<R>>,
+    Fut: Future,
+    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<Fut::Output, Pin<Box<Fut>>>,
 {
     pub(super) fn new(task: F, access: Option<A>, begin: B) -> Self {
         TypedJob {
@@ -74,7 +78,7 @@ where
         }
     }
 
-    fn end(&self, outcome: Result<R, TaskError>) -> JobRun {
+    fn end(&self, outcome: Result<Fut::Output, TaskError>) -> JobRun {
         self.state.with(|state| {
             state.work = JobWork::Gone;
             state.outcome = Some(outcome);
@@ -83,7 +87,7 @@ where
     }
 
     /// Polls the future of a task that has begun.
-    fn poll(&self, future: JobFuture<R>, looper: &Arc<LooperCell>) -> JobRun {
+    fn poll(&self, future: Pin<Box<Fut>>, looper: &Arc<LooperCell>) -> JobRun {
         let waker = Waker::from(looper.clone());
         let mut cx = Context::from_waker(&waker);
         // A future that panics is dropped while the panic unwinds, so that its guards poison.
@@ -110,25 +114,26 @@ where
     }
 }
 
-impl<F, R> TypedJobState<F, R> {
-    fn take_work(&mut self, leave: JobWork<F, R>) -> JobWork<F, R> {
+impl<F, Fut: Future> TypedJobState<F, Fut> {
+    fn take_work(&mut self, leave: JobWork<F, Fut>) -> JobWork<F, Fut> {
         std::mem::replace(&mut self.work, leave)
     }
 
     /// Shows the outcome. Returns whom to wake, and an outcome that nobody awaits.
-    fn show(&mut self) -> (Option<KeptWaker>, Option<Result<R, TaskError>>) {
+    fn show(&mut self) -> (Option<KeptWaker>, Option<Result<Fut::Output, TaskError>>) {
         self.is_shown = true;
         let unwanted = self.outcome.take_if(|_| self.is_abandoned);
         (self.waker.take(), unwanted)
     }
 }
 
-impl<F, A, R, B> JobBody for TypedJob<F, A, R, B>
+impl<F, A, Fut, B> JobBody for TypedJob<F, A, Fut, B>
 where
     F: Send + 'static,
     A: Access,
-    R: Send + 'static,
-    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<R, JobFuture<R>> + Send + Sync,
+    Fut: Future<Output: Send + 'static> + Send,
+    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<Fut::Output, Pin<Box<Fut>>>,
+    B: Send + Sync,
 {
     fn want(&self) -> Option<&Want> {
         self.access.as_ref()?.want()
@@ -176,7 +181,7 @@ where
 
     fn show(&self, looper: &LooperCell) {
         let mut unused = None;
-        let show = |state: &mut TypedJobState<F, R>| match &state.work {
+        let show = |state: &mut TypedJobState<F, Fut>| match &state.work {
             // What is left of work that was taken is dropped first, without the lock.
             JobWork::New(_) | JobWork::Future(_) if state.outcome.is_some() => {
                 unused = Some(state.take_work(JobWork::Busy));
@@ -202,15 +207,16 @@ where
     }
 }
 
-impl<F, A, R, B> JobOutcome<R> for TypedJob<F, A, R, B>
+impl<F, A, Fut, B> JobOutcome<Fut::Output> for TypedJob<F, A, Fut, B>
 where
     F: Send + 'static,
     A: Access,
-    R: Send + 'static,
-    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<R, JobFuture<R>> + Send + Sync,
+    Fut: Future<Output: Send + 'static> + Send,
+    B: Fn(F, Option<&A>, &Arc<LooperCell>) -> ControlFlow<Fut::Output, Pin<Box<Fut>>>,
+    B: Send + Sync,
 {
-    fn poll_outcome(&self, cx: &Context<'_>) -> Poll<Result<R, TaskError>> {
-        let take = |state: &mut TypedJobState<F, R>| state.outcome.take_if(|_| state.is_shown);
+    fn poll_outcome(&self, cx: &Context<'_>) -> Poll<Result<Fut::Output, TaskError>> {
+        let take = |state: &mut TypedJobState<F, Fut>| state.outcome.take_if(|_| state.is_shown);
         if let Some(outcome) = self.state.with(take) {
             return Poll::Ready(outcome);
         }

@@ -160,6 +160,16 @@ impl Lanes {
         steward.take_if(|_| self.is_wanted)
     }
 
+    /// Returns whether a lane is on its way, or stands by.
+    pub(in crate::looper) fn is_waking(&self) -> bool {
+        self.is_waking
+    }
+
+    /// Returns whether another lane than the one that asks looks for work or has it.
+    pub(in crate::looper) fn others_work(&self) -> bool {
+        self.made - self.idle.len() > 1
+    }
+
     /// Sets whether a lane is on its way. Returns whether one was.
     pub(in crate::looper) fn set_waking(&mut self, is_waking: bool) -> bool {
         std::mem::replace(&mut self.is_waking, is_waking)

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use crate::actor::context::Context;
 use crate::actor::deferred::after_effects;
+use crate::contain::KeptWaker;
 use crate::runtime;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::waker::KeptWaker;
 
 /// What a supervisor wants of an actor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,16 +92,11 @@ impl Bond {
         }
     }
 
-    /// Returns the last order, if there is one.
+    /// Returns whether this is the last order.
     #[inline]
-    pub(super) fn order(&self) -> Option<BondOrder> {
+    pub(super) fn is_ordered(&self, order: BondOrder) -> bool {
         // Acquire pairs with the Release in `give`.
-        match self.order.load(Ordering::Acquire) {
-            order if order == BondOrder::Run as u32 => Some(BondOrder::Run),
-            order if order == BondOrder::Wait as u32 => Some(BondOrder::Wait),
-            order if order == BondOrder::GiveUp as u32 => Some(BondOrder::GiveUp),
-            _ => None,
-        }
+        self.order.load(Ordering::Acquire) == order as u32
     }
 
     /// Stores the waker of the actor, for later orders.

@@ -245,9 +245,10 @@ where
         self.rare.as_ref()?.bond.as_deref()
     }
 
-    /// Returns the last order of the supervisor. An actor without one always runs.
-    fn order(&self) -> Option<BondOrder> {
-        self.bond().map_or(Some(BondOrder::Run), Bond::order)
+    /// Returns whether the last order is to run. An actor without a supervisor always runs.
+    fn may_run(&self) -> bool {
+        self.bond()
+            .is_none_or(|bond| bond.is_ordered(BondOrder::Run))
     }
 
     fn report(&self, report: BondReport) {
@@ -263,7 +264,7 @@ where
     /// This is not moved any more (LIFECYCLE-1).
     #[inline]
     unsafe fn poll_up(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<IncarnationResult<Fut>>> {
-        if self.order() != Some(BondOrder::Run) {
+        if !self.may_run() {
             self.drop_incarnation();
             return Poll::Ready(None);
         }
@@ -375,18 +376,20 @@ where
             bond.register(cx.waker());
             bond.answer();
         }
-        let order = self.order();
+        let may_run = self.may_run();
         let IncarnationStage::Down(context) = &mut self.stage else {
             return Poll::Pending;
         };
         // After a failure it also waits for the end of its mailbox, and for the order to give up.
         if self.incarnation.result().is_some() {
             let is_at_end = context.poll_end(cx.waker()).is_ready();
-            if is_at_end || order == Some(BondOrder::GiveUp) {
+            let bond = self.rare.as_ref().and_then(|rare| rare.bond.as_deref());
+            let gives_up = !may_run && bond.is_some_and(|bond| bond.is_ordered(BondOrder::GiveUp));
+            if is_at_end || gives_up {
                 return Poll::Ready(self.incarnation.take_result());
             }
         }
-        if order != Some(BondOrder::Run) {
+        if !may_run {
             return Poll::Pending;
         }
         if let Some(delay) = self.rare.as_mut().and_then(|rare| rare.delay.as_mut()) {

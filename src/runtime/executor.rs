@@ -215,9 +215,19 @@ impl TimerClock for Inner {
             let local = context?.local_of(self)?;
             task::is_own_waker(waker).then(|| local.set_must_wake_keeper())
         });
-        if let Some(next) = self.timers.next() {
-            self.scheduler
-                .notify_deadline(next, earliest, by_turn.is_some());
+        let Some(next) = self.timers.next() else {
+            return;
+        };
+        match &self.scheduler.policy {
+            // The worker of this turn has noted it, and its sleep looks at all deadlines.
+            PolicyImpl::Stealing(_) if by_turn.is_some() && !earliest => {}
+            PolicyImpl::Stealing(stealing) => {
+                let sleep = &stealing.queues.sleep;
+                sleep.notify_deadline(next, by_turn.is_some());
+            }
+            // All workers that sleep keep the earliest deadline.
+            PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) if !earliest => {}
+            PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => self.scheduler.interrupt(),
         }
     }
 

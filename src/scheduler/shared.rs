@@ -14,7 +14,6 @@ use super::ring::Queued;
 #[cfg(all(test, greenroom_loom))]
 use super::{choose, policy::Stealing};
 use crate::contain::contain;
-use crate::instant::Instant;
 use crate::task::Runnable;
 
 /// A scheduler, which decides where a runnable is queued and which one a worker runs next.
@@ -94,23 +93,6 @@ impl Scheduler {
                 other.parking.wake_all();
             }
             PolicyImpl::Elsewhere(_) => {}
-        }
-    }
-
-    /// Notes that a deadline was armed, so that a sleeper wakes in time for it.
-    ///
-    /// `next`: the earliest deadline of all. `earliest`: the armed one is the earliest. `by_turn`: it
-    /// wakes the task whose turn has armed it on a worker, and that worker has noted it with
-    /// [`set_must_wake_keeper`](super::WorkerLocal::set_must_wake_keeper).
-    pub(crate) fn notify_deadline(&self, next: Instant, earliest: bool, by_turn: bool) {
-        match &self.policy {
-            PolicyImpl::Stealing(_) if by_turn && !earliest => {}
-            PolicyImpl::Stealing(stealing) => {
-                stealing.queues.sleep.notify_deadline(next, by_turn);
-            }
-            // All workers that sleep keep the earliest deadline.
-            PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) if !earliest => {}
-            PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => self.interrupt(),
         }
     }
 

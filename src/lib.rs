@@ -132,7 +132,6 @@ mod park;
 mod task;
 mod timers;
 mod waiters;
-mod waker;
 
 mod directory;
 mod scheduler;

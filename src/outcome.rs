@@ -6,8 +6,8 @@
 
 use std::task::{Context, Poll};
 
+use crate::contain::KeptWaker;
 use crate::sync::mutant;
-use crate::waker::KeptWaker;
 
 pub(crate) struct Outcome<W, T> {
     stage: OutcomeStage<W, T>,

@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Duration;
 
+use crate::contain::KeptWaker;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Condvar, MODEL, Mutex, Process, mutant, yield_now};
-use crate::waker::KeptWaker;
 
 /// The parker of one thread, which any thread may unpark.
 pub(crate) struct Parker {

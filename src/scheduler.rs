@@ -38,4 +38,4 @@ pub(crate) use policy_impl::{PolicyImpl, choose};
 pub(crate) use queues::runnable;
 pub(crate) use ring::Queued;
 pub(crate) use shared::Scheduler;
-pub(crate) use worker::{Employer, ShutdownStep, TurnContext, WorkerEnd, WorkerLoop};
+pub(crate) use worker::{ClockPace, Employer, ShutdownStep, TurnContext, WorkerEnd, WorkerLoop};

@@ -15,8 +15,8 @@ use std::task::{Context, Poll, Wake};
 
 use slab::Slab;
 
+use crate::contain::KeptWaker;
 use crate::sync::{Mutex, look, mutant};
-use crate::waker::KeptWaker;
 
 /// A list of wakers.
 pub(crate) struct Waiters(Mutex<WaiterList>);

@@ -17,7 +17,7 @@ use pin_project_lite::pin_project;
 use super::recipient::RecipientRef;
 use super::reply::{self, AskState, Notified, Reply, ReplySlot, wake_or_drop};
 use super::sending::SendFuture;
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::error::{AskDetail, AskError, TellError};
 use crate::instant;
 use crate::lock::OneshotEnd;
@@ -27,7 +27,6 @@ use crate::sync::Process;
 use crate::task::{TaskInfo, run};
 use crate::time::Sleep;
 use crate::timers::DeadlineKind;
-use crate::waker::KeptWaker;
 
 pin_project! {
     /// The future of [`Address::ask`](crate::Address::ask).

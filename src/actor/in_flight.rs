@@ -15,12 +15,11 @@ use slab::Slab;
 
 use super::address::Address;
 use super::ask::Answer;
-use crate::contain::{Panic, attempt, contain};
+use crate::contain::{KeptWaker, Panic, attempt, contain};
 use crate::error::AskError;
 use crate::lock::SpinLock;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
-use crate::waker::KeptWaker;
 
 /// All requests of one actor that were delivered and not answered.
 pub(super) struct InFlight<M> {

@@ -10,11 +10,10 @@ use super::children::{Child, Children};
 use super::core::CoreRef;
 use super::in_flight::InFlight;
 use super::source::{AttachedSource, SourceSet};
-use crate::contain::Panic;
+use crate::contain::{KeptWaker, Panic};
 use crate::error::FaultyPart;
 use crate::tracer::MessageSource;
 use crate::waiters::{Ticket, Waiters};
-use crate::waker::KeptWaker;
 
 /// The [`OwnSources`] of an actor that may have none. The type of an actor that adds none is compiled
 /// without them.

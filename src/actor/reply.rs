@@ -12,14 +12,13 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::error::{AskDetail, AskError, Refusal};
 use crate::lock::{OneshotEnd, TakeableEnd};
 use crate::runtime::deadlock::Listing;
 use crate::runtime::{Deferred, DueEffects, context, trace_answer};
 use crate::sync::mutant;
 use crate::task::loss;
-use crate::waker::KeptWaker;
 
 /// An end of a slot.
 pub(super) type ReplySlot<T> = OneshotEnd<AskState<T>>;

@@ -17,12 +17,11 @@ use super::job::{JobRun, PostedJob, run_as_current};
 use super::monitor::{Effects, Monitor};
 use super::table::LooperTable;
 use crate::actor::{Address, Context};
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::instant::Instant;
 use crate::runtime::context;
 use crate::sync::mutant;
 use crate::time::Alarm;
-use crate::waker::KeptWaker;
 
 pub(super) struct Lane {
     monitor: Arc<Monitor>,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::cell::{LockCell, LooperCell, LooperState};
 use super::job::PostedJob;
 use super::table::LooperTable;
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::lock::SpinLock;
@@ -24,7 +24,6 @@ use crate::sync::global::AtomicU64;
 use crate::sync::{CachePadded, Mutex, mutant};
 use crate::task::TaskHooks;
 use crate::waiters::Waiters;
-use crate::waker::KeptWaker;
 
 pub(super) struct Monitor {
     /// On cache lines of its own: the rest is read by each post.

@@ -24,9 +24,9 @@ use super::cell::{LooperCell, LooperPhase, NOWHERE};
 use super::error::TaskError;
 use super::job::{JobRun, PostedJob};
 use super::monitor::{Effects, Monitor};
+use crate::contain::KeptWaker;
 use crate::instant::Instant;
 use crate::sync::mutant;
-use crate::waker::KeptWaker;
 
 pub(super) struct LooperTable {
     pub(super) loopers: Slab<Arc<LooperCell>>,

@@ -12,10 +12,9 @@ use super::cell::{LooperCell, Want};
 use super::claim::Access;
 use super::error::TaskError;
 use super::job::{JobBody, JobOutcome, JobRun};
-use crate::contain::{Step, attempt, attempt_or_clear, contain, drop_result};
+use crate::contain::{KeptWaker, Step, attempt, attempt_or_clear, contain, drop_result};
 use crate::error::Fault;
 use crate::lock::SpinLock;
-use crate::waker::KeptWaker;
 
 /// A job of a task `F` with the locks `A`. `B` begins it: it returns the result, or a future that
 /// goes on.

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use super::hooks::Hooks;
 use super::line::Line;
 use crate::blocks;
+use crate::contain::KeptWaker;
 use crate::waiters::Waiters;
-use crate::waker::KeptWaker;
 
 pub(super) struct Extras<M> {
     mailbox: MailboxExtras<M>,

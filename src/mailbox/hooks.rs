@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
+use crate::contain::KeptWaker;
 use crate::sync::Mutex;
-use crate::waker::KeptWaker;
 
 /// The options of an actor that concern its messages. They are `Send` and `Sync` whatever the
 /// messages are.

@@ -14,7 +14,7 @@
     reason = "an intrusive list under the mailbox's lock; see LINE-1 and LINE-2"
 )]
 
-use crate::waker::KeptWaker;
+use crate::contain::KeptWaker;
 use std::ptr::NonNull;
 
 /// A sender in the line, with its message.

@@ -14,8 +14,8 @@ use std::task::{Poll, Waker};
 use super::contents::Mailbox;
 use super::hooks::{AnyBond, HookOptions, Hooks};
 use super::state::Flags;
+use crate::contain::KeptWaker;
 use crate::sync::mutant;
-use crate::waker::KeptWaker;
 
 /// The key of the first loan.
 const FIRST: u32 = 0;

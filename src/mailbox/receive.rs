@@ -10,8 +10,8 @@ use super::contents::Mailbox;
 use super::queue::{Batch, TakenMessage};
 use super::send::wake_foreign;
 use super::state::Flags;
+use crate::contain::KeptWaker;
 use crate::sync::mutant;
-use crate::waker::KeptWaker;
 
 impl<M> Mailbox<M> {
     /// Takes the next message from `batch`, which the reader took before, or from the mailbox's

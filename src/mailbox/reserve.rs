@@ -10,9 +10,9 @@ use super::extras::MailboxExtras;
 use super::line::{LineEntry, SenderState};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
+use crate::contain::KeptWaker;
 use crate::error::TellError;
 use crate::sync::mutant;
-use crate::waker::KeptWaker;
 
 /// The reason why a message or a permit was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

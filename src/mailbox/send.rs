@@ -19,8 +19,8 @@ use super::queue::Spare;
 use super::reserve::Refused;
 use super::state::{Flags, Wake};
 use super::traced::note_sender;
+use crate::contain::KeptWaker;
 use crate::sync::mutant;
-use crate::waker::KeptWaker;
 
 // A result that has the message, or a waker, is written in parts and read as a whole.
 const _: () = assert!(size_of::<Poll<Result<Wake, Refused>>>() <= size_of::<usize>());

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::error::JobError;
-use crate::contain::{Panic, attempt, contain, drop_result};
+use crate::contain::{KeptWaker, Panic, attempt, contain, drop_result};
 use crate::lock::SpinLock;
 use crate::outcome::{self, Outcome};
-use crate::waker::KeptWaker;
 
 pub(super) struct JobCell<F, T>(SpinLock<Outcome<F, Result<T, JobError>>>);
 

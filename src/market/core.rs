@@ -17,13 +17,12 @@ use super::error::JobError;
 use super::job::JobMarket;
 use super::keys::Keyed;
 use super::worker::{MarketWorker, StartRetry};
-use crate::contain::{Panic, contain};
+use crate::contain::{KeptWaker, Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::runtime::{Inner, bring_thread, context, print_fault};
 use crate::sync::{Mutex, MutexGuard, Process, mutant};
 use crate::task::TaskHooks;
-use crate::waker::KeptWaker;
 
 pub(super) struct MarketCore<K> {
     pub(super) limits: MarketLimits,

@@ -17,11 +17,10 @@ use super::error::{OfferError, TryOfferError};
 use super::job::{Job, JobHandle};
 use super::offer::Offered;
 use super::worker;
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::park;
 use crate::runtime::{Runtime, forget_borrower, may_wait, register_borrower};
 use crate::task::is_large;
-use crate::waker::KeptWaker;
 
 /// A board of jobs and the workers that take them.
 ///

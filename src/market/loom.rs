@@ -16,9 +16,9 @@ use super::handle::{EndOf, wait_for};
 use super::job::{Job, JobHandle};
 use super::offer::Offered;
 use super::serving::serve;
+use crate::contain::KeptWaker;
 use crate::park;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::waker::KeptWaker;
 
 const ONE: MarketLimits = MarketLimits {
     workers: 1,

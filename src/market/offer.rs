@@ -13,9 +13,8 @@ use super::core::{MarketCore, MarketPhase, MarketState, WaitingJob};
 use super::error::TryOfferError;
 use super::job::{Job, JobHandle};
 use super::keys::Keyed;
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::instant::Instant;
-use crate::waker::KeptWaker;
 
 /// A job that is being offered.
 pub(super) struct Offered<K: Eq + Send + 'static, F, T> {

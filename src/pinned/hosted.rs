@@ -14,10 +14,9 @@ use futures_util::future::Either;
 
 use super::local::PinnedLocal;
 use super::thread::{PinnedThread, ThreadKeep};
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::error::HostFault;
 use crate::task::{HostedJob, JobEnd, is_large};
-use crate::waker::KeptWaker;
 
 /// A value that never leaves its pinned thread: closures are sent to it, results come back.
 ///

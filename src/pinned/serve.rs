@@ -13,10 +13,10 @@ use crate::contain::contain;
 use crate::instant::Instant;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::{HostPhase, HostThread, Inner, RunsOn, ThreadStart};
+use crate::scheduler::ClockPace;
 use crate::sync::atomic::Ordering;
 use crate::sync::{LEFT_BEHIND, mutant, yield_now};
 use crate::task::{Runnable, TaskKey};
-use crate::timers::ClockPace;
 
 /// A queue with a larger capacity frees its memory when it is empty.
 const KEPT_MAX: usize = 1024;

@@ -25,14 +25,13 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::lazy;
 
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::park::{self, Parker};
 use crate::runtime::{HostPhase, HostThread, Inner, LiveCells};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{CachePadded, Mutex, mutant};
 use crate::task::{HostedJob, Runnable, Task, TaskKey, spawn_unchecked};
 use crate::timers::Timers;
-use crate::waker::KeptWaker;
 
 pub struct PinnedThread {
     name: String,

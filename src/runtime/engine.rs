@@ -13,10 +13,10 @@ use std::time::Duration;
 use super::deadlock::{Edge, Who};
 use super::host::HostThread;
 use super::inner::Inner;
+use crate::contain::KeptWaker;
 use crate::error::UnhandledFault;
 use crate::instant::{Instant, RealTime};
 use crate::task::{Delivery, MessageEvent, MessageInfo, Runnable, TaskInfo};
-use crate::waker::KeptWaker;
 
 /// Where a task runs.
 #[derive(Clone)]

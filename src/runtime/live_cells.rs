@@ -24,10 +24,10 @@ use std::time::Duration;
 use slab::Slab;
 use table::CellTable;
 
+use crate::contain::KeptWaker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
 use crate::task::{Ending, Header, LiveIndex, Look, TaskInfo, TaskKey};
-use crate::waker::KeptWaker;
 
 pub(crate) struct LiveCells {
     shards: Box<[CachePadded<Mutex<CellShard>>]>,

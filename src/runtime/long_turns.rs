@@ -15,13 +15,12 @@ use std::time::Duration;
 
 use super::locations::{SpawnLocations, Spawned};
 use super::warning::{LongTurn, Topic, Warning, WarningReceiver};
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{CachePadded, Mutex, mutant};
 use crate::task::TaskInfo;
 use crate::timers::{Armed, DeadlineKind, TimerThread};
-use crate::waker::KeptWaker;
 
 /// The shortest time between two looks.
 const LOOK_MIN: Duration = Duration::from_millis(1);

@@ -13,9 +13,9 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::counters::Counters;
+use crate::contain::KeptWaker;
 use crate::instant::Instant;
 use crate::task::Runnable;
-use crate::waker::KeptWaker;
 
 /// The duties of a worker other than running tasks: timers, shutdown and quiescence.
 ///

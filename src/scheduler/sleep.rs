@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use super::activity::ActivityCount;
 use super::sleepers::SleeperStack;
+use crate::contain::KeptWaker;
 use crate::instant::Instant;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Fences, MODEL, Mutex, mutant};
-use crate::waker::KeptWaker;
 
 /// How long the watcher sleeps between two checks of the slots of running workers.
 ///

@@ -9,7 +9,7 @@ use crate::contain::contain;
 use crate::instant::Instant;
 use crate::sync::mutant;
 use crate::task::{Runnable, TaskKey};
-use crate::timers::{ClockPace, Timers};
+use crate::timers::Timers;
 
 /// Why a thread stopped being a worker.
 #[derive(PartialEq, Eq)]
@@ -236,5 +236,48 @@ impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
             contain(|| runnable.run());
         }
         self.context.set_running(None);
+    }
+}
+
+/// The interval in nanoseconds at which a busy executor checks its deadlines. Reading the clock
+/// costs as much as a short turn, so not every turn does it.
+const CLOCK_EVERY: u64 = 50_000;
+/// The most turns between two checks, in case turns suddenly become long.
+const TURNS_BETWEEN_MAX: u32 = 64;
+
+/// When a busy executor reads the clock next. It adapts to the length of turns.
+pub(crate) struct ClockPace {
+    left: u32,
+    between: u32,
+    last: Instant,
+}
+
+impl ClockPace {
+    pub(crate) fn new() -> Self {
+        ClockPace {
+            left: 0,
+            between: 1,
+            last: Instant::now(),
+        }
+    }
+
+    /// Counts a turn; returns the time if the deadlines must be checked now.
+    pub(crate) fn is_time(&mut self) -> Option<Instant> {
+        if self.left > 0 {
+            self.left -= 1;
+            return None;
+        }
+        let now = Instant::now();
+        self.adapt(now);
+        Some(now)
+    }
+
+    /// Sets the number of turns until the next check, from the time that the last ones took.
+    fn adapt(&mut self, now: Instant) {
+        let last = std::mem::replace(&mut self.last, now);
+        let passed = now.nanos().saturating_sub(last.nanos()).max(1);
+        let wanted = u64::from(self.between) * CLOCK_EVERY / passed;
+        self.between = wanted.clamp(1, u64::from(TURNS_BETWEEN_MAX)) as u32;
+        self.left = self.between - 1;
     }
 }

@@ -21,10 +21,10 @@ use super::worker::{
     Assignment, Crew, Desk, OpenRequest, PoolWorker, QueuedRequest, RequestInfo, WorkerSlot,
 };
 use crate::actor::{Reply, WeakAddress};
+use crate::contain::KeptWaker;
 use crate::error::{AskError, Refusal};
 use crate::instant::Instant;
 use crate::sync::mutant;
-use crate::waker::KeptWaker;
 
 pub(super) struct Dispatch<Q, R> {
     pub(super) limits: SpoolLimits,

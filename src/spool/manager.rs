@@ -18,11 +18,10 @@ use super::pool::Pool;
 use super::refusals::RefusalReason;
 use super::worker::PoolWorker;
 use crate::actor::{Address, Context, Permit, Reply};
-use crate::contain::attempt;
+use crate::contain::{KeptWaker, attempt};
 use crate::instant::Instant;
 use crate::task::Unordered;
 use crate::time::Alarm;
-use crate::waker::KeptWaker;
 
 /// The actor. A trace calls a spool without a name after this type, which therefore has its name of
 /// layer_cake.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::worker::{Assignment, PoolWorker, recover};
 use crate::actor::{Address, Permit, Reply};
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::error::Refusal;
-use crate::waker::KeptWaker;
 
 pub(super) struct Outbox<Q, R> {
     /// Most changes have one errand at most, which needs no allocation.

@@ -10,10 +10,10 @@ use std::task::Waker;
 use super::child::{ChildRecord, ChildStatus, ErasedChild};
 use super::error::Escalated;
 use crate::actor::{BondOrder, BondReport};
+use crate::contain::KeptWaker;
 use crate::runtime::context;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::TaskInfo;
-use crate::waker::KeptWaker;
 
 /// One supervisor and its children.
 pub(super) struct Tree {

@@ -22,11 +22,10 @@ use std::task::{Context, Poll};
 use super::executor::Executor;
 use super::key::TaskKey;
 use super::runnable::{RunVTable, Runnable};
-use crate::contain::{Panic, attempt, contain};
+use crate::contain::{KeptWaker, Panic, attempt, contain};
 use crate::lock::SpinLock;
 use crate::outcome::{self, Outcome};
 use crate::sync::mutant;
-use crate::waker::KeptWaker;
 
 #[repr(C)]
 struct HostedJobCell<H, F, R> {

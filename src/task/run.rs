@@ -24,11 +24,11 @@ use std::ptr::NonNull;
 
 use super::header::Header;
 use super::runnable::cell_of;
+use crate::contain::KeptWaker;
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, mutant};
 use crate::tracer::{Subject, Tracer};
-use crate::waker::KeptWaker;
 
 /// The default number of messages in a turn. It is large enough to be worth a turn, and small
 /// enough that a burst of messages does not accumulate in one actor.

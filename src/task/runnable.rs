@@ -18,10 +18,10 @@ use std::task::Waker;
 
 use super::header::Header;
 use super::key::{CELL, TaskKey, dropping};
+use crate::contain::KeptWaker;
 use crate::info::TaskInfo;
 use crate::sync::{LEFT_BEHIND, Mutex};
 use crate::tracer::Subject;
-use crate::waker::KeptWaker;
 
 /// The operations on a task or a job that is ready. The task or job begins with a pointer to this
 /// table.

@@ -16,8 +16,8 @@ use super::hooks::TaskHooks;
 use super::run;
 use super::runnable::{RunVTable, cell_of};
 use super::state::{Found, TaskState};
+use crate::contain::KeptWaker;
 use crate::sync::UnsafeCell;
-use crate::waker::KeptWaker;
 
 /// The part of a cell that the handle and wakers use.
 #[repr(C)]

@@ -13,7 +13,7 @@ use futures_core::Stream;
 use futures_util::stream::FuturesUnordered;
 
 use super::{header, task_header};
-use crate::waker::KeptWaker;
+use crate::contain::KeptWaker;
 
 pub(crate) struct Unordered<F> {
     futures: FuturesUnordered<F>,

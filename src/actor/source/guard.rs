@@ -8,10 +8,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::task::Waker;
 
+use crate::contain::KeptWaker;
 use crate::runtime::context;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, Process};
-use crate::waker::KeptWaker;
 
 /// The state of a source, as its actor treats it.
 #[derive(Clone, Copy, PartialEq, Eq)]

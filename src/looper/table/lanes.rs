@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use crate::waker::KeptWaker;
+use crate::contain::KeptWaker;
 
 pub(super) struct ReadyLines {
     lines: Box<[VecDeque<u32>]>,

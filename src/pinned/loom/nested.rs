@@ -8,6 +8,7 @@ use std::time::Duration;
 use ::loom::thread::spawn;
 
 use super::{push_to, start_pinned};
+use crate::contain::KeptWaker;
 use crate::instant::Instant;
 use crate::pinned::thread::{PinnedThread, ThreadKind};
 use crate::runtime::HostThread;
@@ -15,7 +16,6 @@ use crate::runtime::loom::{join, runtime};
 use crate::runtime::{Inner, Runtime};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::timers;
-use crate::waker::KeptWaker;
 
 /// A duration that never passes in the model.
 const LATE: Duration = Duration::from_secs(100);

@@ -14,12 +14,12 @@ use slab::Slab;
 use super::Edge;
 use super::waits::ListedWait;
 use super::walk;
+use crate::contain::KeptWaker;
 use crate::error::Deadlock;
 use crate::lock::SpinLock;
 use crate::scheduler::ActivityCount;
 use crate::sync::{Mutex, Process, mutant};
 use crate::timers::DeadlineKind;
-use crate::waker::KeptWaker;
 
 /// The waiting asks of a runtime.
 pub(crate) struct AskList {

@@ -8,13 +8,12 @@ use std::sync::{Arc, Weak};
 
 use super::walk;
 use super::{Edge, WaitsFor};
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::error::Deadlock;
 use crate::scheduler::ActivityCount;
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Mutex, Process};
 use crate::task::look_at;
-use crate::waker::KeptWaker;
 
 /// Whether a runtime of this process detects deadlocks, as a number. Until then no wait is listed.
 static DETECTS: AtomicU64 = AtomicU64::new(0);

@@ -21,11 +21,10 @@ use super::plan::TURNS;
 use super::ready::below;
 use super::simulation::Simulation;
 use super::state::SimState;
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{Inner, RunsOn};
 use crate::task::{Delivery, MessageInfo, TaskInfo};
-use crate::waker::KeptWaker;
 
 impl Simulation {
     /// Returns whether the next effect of this thread's turn is deferred.

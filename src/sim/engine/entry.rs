@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use super::mirror::SentMessage;
+use crate::contain::KeptWaker;
 use crate::runtime::RunsOn;
 use crate::runtime::deadlock::Who;
 use crate::task::{Delivery, Runnable, TaskInfo};
-use crate::waker::KeptWaker;
 
 /// An entry that is ready.
 pub(super) enum ReadyEntry {

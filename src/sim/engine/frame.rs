@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::task::Context;
 
 use super::script::TurnOrigin;
+use crate::contain::KeptWaker;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{BlockingCall, Inner};
-use crate::waker::KeptWaker;
 
 /// A call of `block_on`.
 pub(super) struct SimFrame {

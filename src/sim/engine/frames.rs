@@ -25,12 +25,11 @@ use super::state::SimState;
 use super::step::StepOutcome;
 use super::trace::What;
 use super::watch::Watching;
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::instant::{self, Instant};
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{BlockingCall, Inner};
-use crate::waker::KeptWaker;
 
 /// An open frame; dropping it closes the frame.
 struct OpenFrame<'a> {

@@ -9,7 +9,7 @@ use super::{code_of, is_test, root, sources, top_level};
 const LAYERS: [&[&str]; 8] = [
     &[
         "sync", "blocks", "contain", "error", "info", "instant", "lock", "outcome", "stderr",
-        "tracer", "waiters", "waker",
+        "tracer", "waiters",
     ],
     &["park", "task", "timers"],
     &["directory", "scheduler"],
@@ -30,8 +30,7 @@ const LAYERS: [&[&str]; 8] = [
 /// The modules that the mailbox may import. It is in a layer above the runtime and does not know
 /// it.
 const MAILBOX_KNOWS: &[&str] = &[
-    "sync", "blocks", "contain", "error", "info", "instant", "lock", "stderr", "waiters", "waker",
-    "mailbox",
+    "sync", "blocks", "contain", "error", "info", "instant", "lock", "stderr", "waiters", "mailbox",
 ];
 
 /// The cycles of imports that are allowed, each with its reason.

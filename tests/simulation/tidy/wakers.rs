@@ -4,7 +4,7 @@ use super::{code_of, is_test, root, sources};
 
 /// The files that may do otherwise, each with its reason.
 const MAY: [(&str, &str); 2] = [
-    ("waker.rs", "it contains the functions of a waker"),
+    ("contain.rs", "it contains the functions of a waker"),
     (
         "task/unordered.rs",
         "it gives code of another crate wakers that do not panic",

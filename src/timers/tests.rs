@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use super::{CHILDREN, DeadlineKey, DeadlineTable, KEPT_MAX};
+use super::{CHILDREN, DeadlineKey, DeadlineKind, DeadlineTable, FIRED_AT_ONCE, KEPT_MAX, Timers};
+use crate::contain::KeptWaker;
 use crate::instant::Instant;
-use crate::timers::{DeadlineKind, FIRED_AT_ONCE, Timers};
-use crate::waker::KeptWaker;
 
 /// A waker that differs from others.
 struct Bell;

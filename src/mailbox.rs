@@ -7,7 +7,6 @@
 mod closing;
 mod contents;
 mod extras;
-mod hooks;
 mod line;
 mod loans;
 #[cfg(all(test, greenroom_loom))]
@@ -22,12 +21,10 @@ mod tests;
 mod traced;
 mod undelivered;
 
-pub(crate) use contents::Mailbox;
-pub(crate) use extras::MailboxOptions;
-pub(crate) use hooks::{AnyBond, HookOptions, Hooks};
+pub(crate) use contents::{Mailbox, Refused};
+pub(crate) use extras::{AnyBond, HookOptions, Hooks, MailboxOptions};
 pub(crate) use line::LineEntry;
 pub(crate) use queue::{Batch, TakenMessage};
-pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;
 pub(crate) use state::{Flags, RunOutcome, Termination, Wake};
 pub(crate) use traced::SOURCE;

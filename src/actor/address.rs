@@ -136,7 +136,10 @@ impl<M> Address<M> {
     /// # });
     /// ```
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        self.recipient().tell(message)
+        match self.recipient() {
+            RecipientRef::Actor(core) => core.tell(message),
+            RecipientRef::Map(map) => map.tell(message),
+        }
     }
 
     /// Puts the message in the mailbox, and waits for room if the mailbox is bounded.

@@ -70,15 +70,7 @@ impl<'a, M> RecipientRef<'a, M> {
     pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
         match self {
             RecipientRef::Actor(core) => core.tell(message),
-            // The map is called only for a message that is accepted, so a refused one is returned
-            // unmapped.
-            RecipientRef::Map(map) => match map.reserve() {
-                Ok(()) => {
-                    map.fill(message);
-                    Ok(())
-                }
-                Err(why) => Err(why.with(message)),
-            },
+            RecipientRef::Map(map) => map.tell(message),
         }
     }
 
@@ -371,6 +363,19 @@ impl<M> AnyMap<M> {
 
     pub(super) fn actor(&self) -> &Arc<dyn MappedActor> {
         &self.actor
+    }
+
+    /// Passes the message on, unless the actor refuses it.
+    pub(super) fn tell(&self, message: M) -> Result<(), TellError<M>> {
+        // The map is called only for a message that is accepted, so a refused one is returned
+        // unmapped.
+        match self.reserve() {
+            Ok(()) => {
+                self.fill(message);
+                Ok(())
+            }
+            Err(why) => Err(why.with(message)),
+        }
     }
 
     /// Passes an accepted message on.

@@ -3,6 +3,10 @@
 //! The lowest bit of the word is the lock (see [`state`](super::state)). A critical section takes a
 //! few instructions, does not panic and calls no user code.
 //!
+//! A message is copied from the sender's memory into the queue, under the lock. A copy before the lock
+//! would read what was written just now, often in parts, and wait for these writes. A message that is
+//! refused stays where it was.
+//!
 //! # Invariants
 //! - MAILBOX-1: `contents` is accessed only between `MailboxState::lock` and
 //!   `MailboxState::unlock`.
@@ -14,17 +18,18 @@
 //!   after a close, `refuse_line` does.
 #![expect(
     unsafe_code,
-    reason = "state behind a lock bit in the state word; see MAILBOX-1"
+    reason = "state behind a lock bit in the state word, see MAILBOX-1; and a message that is moved \
+              by its address, see `accept`"
 )]
 
 use std::sync::Arc;
 
-use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, MailboxExtras, MailboxOptions};
-use super::hooks::Hooks;
-use super::queue::{Batch, MessageQueue};
-use super::state::{Flags, MailboxState};
-use crate::sync::UnsafeCell;
+use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, Hooks, MailboxExtras, MailboxOptions};
+use super::queue::{Batch, MessageQueue, Spare};
+use super::state::{Flags, MailboxState, Wake};
+use crate::error::TellError;
 use crate::sync::atomic::AtomicU32;
+use crate::sync::{UnsafeCell, mutant};
 use crate::waiters::Waiters;
 
 /// The state that the reader and the senders share. The fields that every sender writes come first.
@@ -40,6 +45,24 @@ pub(super) struct Contents<M> {
     pub(super) queue: MessageQueue<M>,
     /// State that most mailboxes never need.
     extras: Option<ExtrasBox<M>>,
+}
+
+/// The reason why a message or a permit was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refused {
+    Full,
+    Closed,
+}
+
+impl Refused {
+    /// Returns the error of `tell`, with the message that was refused.
+    #[cold]
+    pub(crate) fn with<M>(self, message: M) -> TellError<M> {
+        match self {
+            Refused::Full => TellError::Full(message),
+            Refused::Closed => TellError::Closed(message),
+        }
+    }
 }
 
 // SAFETY: (MAILBOX-1) the lock bit passes the contents between threads; messages and wakers are
@@ -88,6 +111,62 @@ impl<M> Mailbox<M> {
     #[cfg(test)]
     pub(super) fn with_capacity(capacity: Option<usize>) -> Self {
         Mailbox::new(MailboxOptions::of(capacity))
+    }
+
+    /// Appends the message if there is room now.
+    ///
+    /// # Safety
+    /// After a success the message is the mailbox's, and the caller must forget it.
+    #[inline(always)]
+    pub(crate) unsafe fn tell_from(&self, message: &M) -> Result<Wake, Refused> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.accept(message, |_, _| ()) }
+    }
+
+    /// Appends the message if there is room now, and calls `accepted` then.
+    ///
+    /// A block is allocated outside the lock, so the critical section may be run twice.
+    ///
+    /// # Safety
+    /// After a success the message is the mailbox's, and the caller must forget it.
+    #[inline(always)]
+    pub(super) unsafe fn accept(
+        &self,
+        message: &M,
+        accepted: impl Fn(Flags, &mut Contents<M>),
+    ) -> Result<Wake, Refused> {
+        let mut spare = Spare::NONE;
+        if !self.state.peek().has(Flags::FILLED) {
+            spare.provide(false);
+        }
+        loop {
+            let result = self.lock(|flags, contents| {
+                if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
+                    return Err(Refused::Closed);
+                }
+                let (queue, extras) = contents.parts();
+                let extras = extras.filter(|_| flags.has(Flags::BOUNDED));
+                let bound = extras.and_then(|extras| extras.bound.as_mut());
+                if bound.as_ref().is_some_and(|bound| !bound.has_room()) {
+                    return Err(Refused::Full);
+                }
+                // SAFETY: by the caller's promise.
+                if !unsafe { queue.push_from(message, &mut spare) } {
+                    return Ok(None);
+                }
+                if let Some(bound) = bound {
+                    bound.len += 1;
+                }
+                accepted(*flags, contents);
+                flags.set(Flags::FILLED);
+                Ok(Some(flags.arrived()))
+            });
+            match result {
+                Ok(Some(wake)) => return Ok(wake),
+                Ok(None) => spare.provide(true),
+                Err(why) => return Err(why),
+            }
+        }
     }
 
     /// Returns the number of accepted messages in the queue. Messages that the reader has taken as

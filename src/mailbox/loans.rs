@@ -12,7 +12,7 @@
 use std::task::{Poll, Waker};
 
 use super::contents::Mailbox;
-use super::hooks::{AnyBond, HookOptions, Hooks};
+use super::extras::{AnyBond, HookOptions, Hooks};
 use super::state::Flags;
 use crate::contain::KeptWaker;
 use crate::sync::mutant;

@@ -5,32 +5,13 @@
 
 use std::task::{Context, Poll};
 
-use super::contents::Mailbox;
+use super::contents::{Mailbox, Refused};
 use super::extras::MailboxExtras;
 use super::line::{LineEntry, SenderState};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
 use crate::contain::KeptWaker;
-use crate::error::TellError;
 use crate::sync::mutant;
-
-/// The reason why a message or a permit was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refused {
-    Full,
-    Closed,
-}
-
-impl Refused {
-    /// Returns the error of `tell`, with the message that was refused.
-    #[cold]
-    pub(crate) fn with<M>(self, message: M) -> TellError<M> {
-        match self {
-            Refused::Full => TellError::Full(message),
-            Refused::Closed => TellError::Closed(message),
-        }
-    }
-}
 
 impl<M> Mailbox<M> {
     /// Reserves a permit if there is room now.

@@ -1,22 +1,18 @@
-//! The operations of senders, and of the line in which they wait for room.
+//! The operations of senders that may wait for room, and of the line in which they wait.
 //!
 //! A message has one holder at a time: its sender, the line, or the queue. An operation that refuses a
 //! message leaves it where it was. Blocks are allocated and wakers woken outside the lock.
-//!
-//! A message is copied from the sender's memory into the queue, under the lock. A copy before the lock
-//! would read what was written just now, often in parts, and wait for these writes.
 #![expect(
     unsafe_code,
-    reason = "a message is moved by its address; see `accept`"
+    reason = "a message is moved by its address; see `Mailbox::accept`"
 )]
 
 use std::task::{Context, Poll};
 
-use super::contents::{Contents, Mailbox};
+use super::contents::{Contents, Mailbox, Refused};
 use super::extras::MailboxExtras;
 use super::line::{LineEntry, SenderState};
 use super::queue::Spare;
-use super::reserve::Refused;
 use super::state::{Flags, Wake};
 use super::traced::note_sender;
 use crate::contain::KeptWaker;
@@ -33,16 +29,6 @@ enum Promotion {
 }
 
 impl<M> Mailbox<M> {
-    /// Appends the message if there is room now.
-    ///
-    /// # Safety
-    /// After a success the message is the mailbox's, and the caller must forget it.
-    #[inline(always)]
-    pub(crate) unsafe fn tell_from(&self, message: &M) -> Result<Wake, Refused> {
-        // SAFETY: by the caller's promise.
-        unsafe { self.accept(message, |_, _| ()) }
-    }
-
     /// Appends the message if there is room now.
     #[cfg(test)]
     pub(super) fn tell(&self, message: M) -> Result<Wake, Refused> {
@@ -180,52 +166,6 @@ impl<M> Mailbox<M> {
             }
             _ => false,
         })
-    }
-
-    /// Appends the message if there is room now, and calls `accepted` then.
-    ///
-    /// A block is allocated outside the lock, so the critical section may be run twice.
-    ///
-    /// # Safety
-    /// After a success the message is the mailbox's, and the caller must forget it.
-    #[inline(always)]
-    unsafe fn accept(
-        &self,
-        message: &M,
-        accepted: impl Fn(Flags, &mut Contents<M>),
-    ) -> Result<Wake, Refused> {
-        let mut spare = Spare::NONE;
-        if !self.state.peek().has(Flags::FILLED) {
-            spare.provide(false);
-        }
-        loop {
-            let result = self.lock(|flags, contents| {
-                if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
-                    return Err(Refused::Closed);
-                }
-                let (queue, extras) = contents.parts();
-                let extras = extras.filter(|_| flags.has(Flags::BOUNDED));
-                let bound = extras.and_then(|extras| extras.bound.as_mut());
-                if bound.as_ref().is_some_and(|bound| !bound.has_room()) {
-                    return Err(Refused::Full);
-                }
-                // SAFETY: by the caller's promise.
-                if !unsafe { queue.push_from(message, &mut spare) } {
-                    return Ok(None);
-                }
-                if let Some(bound) = bound {
-                    bound.len += 1;
-                }
-                accepted(*flags, contents);
-                flags.set(Flags::FILLED);
-                Ok(Some(flags.arrived()))
-            });
-            match result {
-                Ok(Some(wake)) => return Ok(wake),
-                Ok(None) => spare.provide(true),
-                Err(why) => return Err(why),
-            }
-        }
     }
 
     /// Takes the messages of waiting senders while there is room, and wakes those senders.

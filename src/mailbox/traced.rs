@@ -5,7 +5,7 @@
 //! is not traced has none.
 
 use super::contents::{Contents, Mailbox};
-use super::hooks::{Hooks, LabelFn};
+use super::extras::{Hooks, LabelFn};
 use super::queue::Batch;
 use super::state::Flags;
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::contents::Mailbox;
-use super::hooks::{OnUndelivered, Undelivered};
+use super::extras::{OnUndelivered, Undelivered};
 use super::queue::Batch;
 use super::state::{Flags, Wake};
 use crate::contain::{Panic, attempt, contain};

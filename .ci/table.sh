@@ -31,6 +31,7 @@ readonly TABLE='
   crates                  60  beside  each  failed   .
   package                 60  beside  each  failed   .
   instructions           900  beside  each  failed   valgrind benches/speed
+  ways                   300  beside  each  failed   valgrind benches/speed
   speed_build            900  beside  each  skipped  benches/speed
   rust_version           300  beside  each  skipped  .
   target_windows         300  beside  each  skipped  .

@@ -163,6 +163,12 @@ CHANGES
     benches/instructions.sh --check
 }
 
+# The files that a tell, an ask and a restart enter are those that ARCHITECTURE.md lists, and no more
+# than allowed.
+ways() {
+    benches/way.sh --check
+}
+
 # Throughput beside the commit in benches/speed/base. This is the one check that judges by elapsed
 # time, which it may since both run here, in turns. Both are compiled as the comparison with peers is.
 speed() {

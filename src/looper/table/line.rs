@@ -149,11 +149,10 @@ impl LockState {
 
     /// Returns the latest hold of a looper, unless the looper has let go of it.
     pub(super) fn hold_of(&mut self, looper: u32) -> Option<&mut LockHold> {
-        look();
         let first = self.holder.as_mut().filter(|hold| hold.looper == looper);
         let rare = self.rare.as_mut();
         let latest = rare.and_then(|rare| rare.latest_of(looper)).or(first);
-        latest.filter(|hold| !hold.has_left)
+        latest.inspect(|_| look()).filter(|hold| !hold.has_left)
     }
 
     pub(in crate::looper) fn is_held_by(&mut self, looper: u32) -> bool {
@@ -188,12 +187,15 @@ impl LockState {
         self.free_rare();
     }
 
-    /// Takes the lock from its looper. Returns whether nothing uses it, so that it can be handed on;
-    /// otherwise the last guard releases it.
-    pub(super) fn let_go(&mut self, looper: u32) -> bool {
+    /// Takes the lock from its looper, if it has it and `may` says so. Returns whether nothing uses
+    /// it, so that it can be handed on; otherwise the last guard releases it.
+    pub(super) fn let_go(&mut self, looper: u32, may: impl FnOnce(&mut LockHold) -> bool) -> bool {
         let Some(hold) = self.hold_of(looper) else {
             return false;
         };
+        if !may(hold) {
+            return false;
+        }
         hold.has_left = true;
         let (id, is_unused) = (hold.id(), hold.pins == 0);
         if is_unused {

@@ -196,22 +196,22 @@ impl LooperTable {
         let looper = &job.looper;
         let uses_guards = has_begun && job.is_owning;
         for want in job.wants().iter().take(count) {
-            let is_kept = want.lock.with(|state| {
+            let mut is_kept = false;
+            want.lock.with(|state| {
                 // A task may have unlocked it, and its guard may have released it since.
-                let Some(hold) = state.hold_of(looper.key) else {
-                    return false;
-                };
-                if want.lock.has_value && !uses_guards {
-                    hold.pins -= 1;
-                }
-                if !has_begun && !want.is_held {
-                    hold.is_kept = false;
-                }
-                let is_kept = hold.is_kept;
-                if !is_kept && state.let_go(looper.key) {
+                let is_unused = state.let_go(looper.key, |hold| {
+                    if want.lock.has_value && !uses_guards {
+                        hold.pins -= 1;
+                    }
+                    if !has_begun && !want.is_held {
+                        hold.is_kept = false;
+                    }
+                    is_kept = hold.is_kept;
+                    !is_kept
+                });
+                if is_unused {
                     self.released(state, effects);
                 }
-                is_kept
             });
             if is_kept {
                 looper.with(|state| state.keep(&want.lock));
@@ -291,16 +291,21 @@ impl LooperTable {
         let not_held = || LockError::NotHeld(LockDetail::new(looper, lock));
         let (uses, kept) = looper.with(|state| (state.uses(lock), state.kept.remove(&lock.id)));
         let unlocked = lock.with(|state| {
-            let hold = state.hold_of(looper.key).filter(|hold| !hold.is_given_up);
-            let hold = hold.ok_or_else(not_held)?;
-            // What uses the value keeps the lock; its end releases it.
-            hold.is_kept = false;
-            hold.is_given_up = uses;
-            let is_used = uses && hold.pins > 0;
-            if !is_used && state.let_go(looper.key) {
+            let mut unlocked = Err(not_held());
+            let is_unused = state.let_go(looper.key, |hold| {
+                if hold.is_given_up {
+                    return false;
+                }
+                // What uses the value keeps the lock; its end releases it.
+                unlocked = Ok(());
+                hold.is_kept = false;
+                hold.is_given_up = uses;
+                !uses || hold.pins == 0
+            });
+            if is_unused {
                 self.released(state, effects);
             }
-            Ok(())
+            unlocked
         });
         if let Some(kept) = kept {
             effects.release_lock(kept);
@@ -311,10 +316,11 @@ impl LooperTable {
     /// Gives up a lock that a looper kept, at the looper's end.
     pub(super) fn end_hold(&mut self, key: u32, lock: Arc<LockCell>, effects: &mut Effects) {
         lock.with(|state| {
-            if let Some(hold) = state.hold_of(key) {
+            let is_unused = state.let_go(key, |hold| {
                 hold.is_kept = false;
-            }
-            if state.let_go(key) {
+                true
+            });
+            if is_unused {
                 self.released(state, effects);
             }
         });

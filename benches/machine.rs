@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use greenroom::machine::{Machine, Next, machine};
+use greenroom::machine::{Machine, Next};
 use greenroom::{Address, Context, Reply, Runtime, spawn};
 
 const ROUNDS: usize = 41;
@@ -112,7 +112,7 @@ fn main() {
         let mut taken = [const { Vec::new() }; 4];
         for _ in 0..ROUNDS {
             let by_hand = measure(spawn!(by_hand(_)).address(), bursts).await;
-            let machine = measure(machine(Sum(0), State::Off).spawn().address(), bursts).await;
+            let machine = measure(Sum(0).into_builder(State::Off).spawn().address(), bursts).await;
             for (taken, time) in taken.iter_mut().zip([by_hand, machine].as_flattened()) {
                 taken.push(*time);
             }

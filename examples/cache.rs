@@ -131,7 +131,7 @@ fn main() {
 
         // The origin answers none of these. So eight fetches are in flight.
         let slow = |key| {
-            let (reply, answer) = greenroom::reply();
+            let (reply, answer) = Reply::pair();
             let told = cache.tell(ToCache::Get(key, reply));
             told.expect("there is room for a hundred");
             answer

@@ -28,7 +28,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 
 use futures::future::{Either, select};
-use greenroom::machine::{Machine, Next, machine};
+use greenroom::machine::{Machine, Next};
 use greenroom::trace::{Level, Lines};
 use greenroom::{Context, Refusal, RefusalKind, Reply, Runtime, ctrl_c, unblock};
 
@@ -242,7 +242,8 @@ async fn copy(options: Options) -> Result<u64, Refusal> {
         copied: 0,
         stops: false,
     };
-    let copy = machine(copy, State::Opening)
+    let copy = copy
+        .into_builder(State::Opening)
         .name("copy")
         .label(Event::name)
         .spawn();

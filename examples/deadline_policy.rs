@@ -129,7 +129,7 @@ async fn load() -> (usize, usize) {
     let alarms: Vec<Handle<Instant, (usize, usize)>> = (0..ALARMS)
         .map(|_| spawn!(alarm(_), priority = 1))
         .collect();
-    let mut ticks = time::interval(Duration::from_millis(10));
+    let mut ticks = time::Interval::new(Duration::from_millis(10));
     for _ in 0..ROUNDS {
         ticks.tick().await;
         for (at, report) in reports.iter().enumerate() {

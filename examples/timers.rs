@@ -1,7 +1,7 @@
 //! This example shows timers: messages that an actor sends itself, once later or repeatedly.
 //!
 //! It uses `send_after` for a timeout that every message restarts, `send_every` for a beat, and
-//! `time::interval` in a plain task. It prints:
+//! `time::Interval` in a plain task. It prints:
 //!
 //! ```text
 //! beat 1
@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use greenroom::time::interval;
+use greenroom::time::Interval;
 use greenroom::{Context, spawn};
 
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -61,7 +61,7 @@ fn main() {
             .expect("the heart ends after three beats");
         dog.join().await.expect("the watchdog stops itself");
 
-        let mut ticks = interval(Duration::from_millis(5));
+        let mut ticks = Interval::new(Duration::from_millis(5));
         for _ in 0..3 {
             ticks.tick().await;
         }

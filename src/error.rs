@@ -259,30 +259,3 @@ impl fmt::Display for HostFault {
 }
 
 impl std::error::Error for HostFault {}
-
-/// An error of [`try_host`](crate::Pinned::try_host).
-#[derive(Debug)]
-pub enum TryHostError<E> {
-    /// The closure that creates the value returned this error.
-    Failed(E),
-    /// The pinned thread has ended, or the closure panicked.
-    Host(HostFault),
-}
-
-impl<E: fmt::Display> fmt::Display for TryHostError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TryHostError::Failed(error) => write!(f, "the value could not be created: {error}"),
-            TryHostError::Host(fault) => fault.fmt(f),
-        }
-    }
-}
-
-impl<E: std::error::Error + 'static> std::error::Error for TryHostError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            TryHostError::Failed(error) => Some(error),
-            TryHostError::Host(_) => None,
-        }
-    }
-}

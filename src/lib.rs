@@ -204,21 +204,21 @@ pub mod trace {
 pub mod docs;
 
 pub use actor::{
-    Actor, ActorBuilder, Address, AdoptError, Answer, Ask, Child, Context, Current, Detached,
-    Handle, Join, Permit, Recv, Reply, Request, Returned, Returns, SendFuture, SourceGuard,
-    SpawnFrom, SpawnTarget, Split, Unsent, WatchGuard, WeakAddress, actor, actor_from, reply,
+    Actor, ActorBuilder, Address, AdoptError, Answer, Ask, Context, Current, Detached, Handle,
+    Join, Permit, Reply, Request, SourceGuard, SpawnFrom, SpawnTarget, Unsent, WeakAddress, actor,
 };
 #[doc(hidden)]
 pub use actor::{into_actor, mistakes as handler_mistakes};
 pub use error::{
     AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, HostFault, Panic, Refusal,
-    RefusalKind, SendError, SpawnError, SpawnProblem, TellError, TryHostError, UnhandledFault,
+    RefusalKind, SendError, SpawnError, SpawnProblem, TellError, UnhandledFault,
 };
 pub use pinned::{Hosted, Pinned, Stage};
-pub use request::{concurrently::concurrently, retry::retry, sequentially::sequentially};
+pub use request::concurrently::{concurrently, try_concurrently};
+pub use request::{retry::retry, sequentially::sequentially};
 pub use runtime::{
     ActorStatus, Builder, Continues, Driver, KeepAlive, LongTurn, Observer, Runtime,
-    ShutdownReport, Stats, Warning, WorkerPanic, run, spawn, unblock, yield_now,
+    ShutdownReport, Stats, Warning, run, spawn, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};

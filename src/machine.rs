@@ -8,7 +8,7 @@
 //! [saved](Next::Save): it comes again, before any newer one, as soon as the state has changed.
 //!
 //! ```
-//! use greenroom::machine::{Machine, Next, machine};
+//! use greenroom::machine::{Machine, Next};
 //! use greenroom::{Context, Reply};
 //!
 //! /// A door that lets people in while it is open, and counts them.
@@ -58,7 +58,7 @@
 //! }
 //!
 //! greenroom::run(async {
-//!     let door = machine(Door::default(), State::Closed).name("door").spawn();
+//!     let door = Door::default().into_builder(State::Closed).name("door").spawn();
 //!     let first = door.request(Message::Enter); // sent when it is first polled
 //!     let (first, ()) = futures::join!(first, async {
 //!         door.tell(Message::Open).unwrap();
@@ -150,5 +150,5 @@ mod definition;
 mod intake;
 mod running;
 
-pub use definition::{Initial, Machine, Next};
-pub use running::{Ended, machine};
+pub use definition::{Machine, Next};
+pub use running::Ended;

@@ -4,9 +4,11 @@
 //! [`on_answer`](crate::Context::on_answer) instead, and work that computes is [spawned](crate::spawn()).
 //!
 //! The functions are [`concurrently`](crate::concurrently()),
-//! [`sequentially`](crate::sequentially()) and [`retry`](crate::retry()). This module has their
-//! futures and errors. A request is any future; most are asks. Nothing starts before the first
-//! poll, and dropping one of these futures drops the requests in it, which cancels them.
+//! [`try_concurrently`](crate::try_concurrently()), [`sequentially`](crate::sequentially()) and
+//! [`retry`](crate::retry()). This module has the types of their arguments and errors. A request is
+//! any future; most are asks. Nothing starts before the first poll, and dropping one of these
+//! futures drops the requests in it, which cancels them. [`timeout`](crate::time::timeout()) limits
+//! the wait.
 
 pub(crate) mod concurrently;
 pub(crate) mod retry;
@@ -15,7 +17,7 @@ pub(crate) mod sequentially;
 use std::fmt;
 use std::pin::Pin;
 
-pub use concurrently::{Concurrently, FallibleRequests, FirstFault, Requests};
+pub use concurrently::{FallibleRequests, Requests};
 pub use retry::Retry;
 pub use sequentially::Sequentially;
 

@@ -58,4 +58,4 @@ pub use quiescence::KeepAlive;
 pub use shutdown_state::ShutdownReport;
 pub use stats::Stats;
 pub(crate) use thread_set::ThreadStart;
-pub use warning::{Continues, LongTurn, Warning, WorkerPanic};
+pub use warning::{Continues, LongTurn, Warning};

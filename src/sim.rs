@@ -47,7 +47,7 @@
 //!     assert_eq!(account.join().await.unwrap(), 3);
 //! }
 //!
-//! sim::explore(0..1000, two_pay_in);
+//! sim::explore(0..1000, |_| two_pay_in());
 //! ```
 //!
 //! **The bug is found**: with some seeds the account ends with 1 or 2. The panic's text contains
@@ -140,12 +140,12 @@
 //!     assert_eq!(account.join().await.unwrap(), 3);
 //! }
 //!
-//! sim::explore(0..1000, two_pay_in);
+//! sim::explore(0..1000, |_| two_pay_in());
 //! ```
 //!
 //! A [`TestProbe`] is an actor that the test plays itself, so that no test needs to sleep.
-//! [`Simulated`] has the options, also for [`explore_with`], and [`try_run`](Simulated::try_run)
-//! returns a failure as a value.
+//! [`Simulated`] has options, also to [explore](Simulated::explore), and
+//! [`try_run`](Simulated::try_run) returns a failure as a value.
 //!
 //! # What is a failure
 //!
@@ -214,7 +214,7 @@ mod simulated;
 pub use failure::Failure;
 pub use probe::TestProbe;
 pub use run::{note, random, run};
-pub use seeds::{Program, explore, explore_with};
+pub use seeds::explore;
 
 pub use engine::{Run, RunProblem};
 #[doc(inline)]

@@ -43,4 +43,4 @@ mod worker;
 pub use builder::SpoolBuilder;
 pub use handle::Spool;
 pub use limits::{Overflow, SpoolError};
-pub use refusals::{SpoolRefusals, SpoolStatus};
+pub use refusals::SpoolStatus;

@@ -15,8 +15,8 @@ mod supervisor;
 mod tree;
 
 pub use child::{ChildState, ChildStatus};
-pub use error::{Escalated, NotAChild, StartError, StartProblem};
+pub use error::{Escalated, NotAChild, StartError};
 pub use options::{Strategy, SupervisorBuilder};
 pub use supervisor::Supervisor;
 
-pub use crate::actor::{Restartable, Restarting, Restarts};
+pub use crate::actor::{Restartable, Restarts};

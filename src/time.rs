@@ -1,4 +1,4 @@
-//! Timers: [`sleep`], [`timeout`] and [`interval()`].
+//! Timers: [`sleep`], [`timeout`] and [`Interval`].
 //!
 //! Use them in any future, on any executor. An actor that goes on to receive takes
 //! [`send_after`](crate::Context::send_after) or [`send_every`](crate::Context::send_every) instead.
@@ -16,8 +16,8 @@ mod interval;
 mod retry_intervals;
 
 pub use crate::instant::{Instant, InstantError};
-pub use interval::{Interval, MissedTicks, interval};
-pub use retry_intervals::{IntervalsError, RetryIntervals, RetryIntervalsBuilder};
+pub use interval::{Interval, MissedTicks};
+pub use retry_intervals::{IntervalsError, RetryIntervals};
 
 use std::fmt;
 use std::future::Future;
@@ -184,6 +184,8 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 
 pin_project! {
     /// The future of [`timeout`].
+    // It has a name, since the compiler cannot prove that a hidden `F::IntoFuture` is `Send` where
+    // `F` has a closure and lifetimes are erased.
     #[must_use = "futures do nothing unless polled"]
     #[derive(Debug)]
     pub struct Timeout<F> {

@@ -17,7 +17,7 @@ use greenroom::spool::Spool;
 use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::{
     Actor, Builder, Context, Detached, Handle, Pinned, Reply, Runtime, actor, concurrently, retry,
-    sequentially, spawn, unblock, yield_now,
+    sequentially, spawn, try_concurrently, unblock, yield_now,
 };
 
 /// The size of a future, in bytes, that each way takes.
@@ -198,11 +198,11 @@ ways! { LARGE_ONES, |builder| builder;
     }
     concurrently_to_the_first_fault {
         let part = async || Ok::<_, ()>(sized::<{ LESS / 2 }>().await);
-        concurrently((part(), part())).first_fault().await.unwrap().1
+        try_concurrently((part(), part())).await.unwrap().1
     }
     concurrently_to_the_first_fault_of_an_array {
         let part = async || Ok::<_, ()>(sized::<{ LESS / 2 }>().await);
-        concurrently([part(), part()]).first_fault().await.unwrap()[1]
+        try_concurrently([part(), part()]).await.unwrap()[1]
     }
     sequential {
         let requests = (0..2).map(|_| async { Ok::<_, ()>(sized::<LESS>().await) });

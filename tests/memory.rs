@@ -354,7 +354,7 @@ fn a_request_that_waits_in_a_spool_takes_at_most_100_bytes() {
         let workers = workers.workers(1).responsiveness(None);
         workers.spawn().unwrap()
     });
-    let asks: Vec<_> = (0..=REQUESTS).map(|_| greenroom::reply()).collect();
+    let asks: Vec<_> = (0..=REQUESTS).map(|_| Reply::pair()).collect();
     let (replies, answers): (Vec<_>, Vec<_>) = asks.into_iter().unzip();
     let before = live();
     for (number, reply) in (0..).zip(replies) {

@@ -80,7 +80,7 @@ async fn ask<M: Remote, T>(
     question: impl FnOnce(Reply<T>) -> M,
 ) -> Result<T, RemoteAskError> {
     let permit = stream.permit().await?;
-    let (reply, answer) = greenroom::reply();
+    let (reply, answer) = Reply::pair();
     let cause = Arc::new(LossCause::default());
     let (link, asks) = {
         let message = question(reply);

@@ -50,7 +50,7 @@ where
     D: Deserializer<'de>,
 {
     let ask = u64::deserialize(deserializer)?;
-    let (reply, answer) = greenroom::reply();
+    let (reply, answer) = Reply::pair();
     Scope::with(|scope| {
         let Some(Scope::Decoding { link, replies }) = scope else {
             return Err(D::Error::custom(

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use greenroom::{Address, Context, Permit, Refusal, Reply, WatchGuard};
+use greenroom::{Address, Context, Permit, Refusal, Reply, SourceGuard};
 
 /// What a room sends to a member.
 pub enum Line {
@@ -37,7 +37,7 @@ struct Member {
     /// zero.
     missed: u64,
     was_slow: bool,
-    _watch: WatchGuard,
+    _watch: SourceGuard,
 }
 
 /// Ends by itself once it has no address: the members have them.

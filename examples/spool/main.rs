@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use futures::future::{Either, select};
 use futures::{StreamExt, stream};
 use greenroom::spool::{Spool, SpoolStatus};
-use greenroom::time::{RetryIntervals, interval};
+use greenroom::time::{Interval, RetryIntervals};
 use greenroom::trace::{Level, Lines};
 use greenroom::{AskError, Context, Refusal, RefusalKind, Reply, Runtime, ctrl_c, retry, spawn};
 use sha2::{Digest, Sha256};
@@ -156,7 +156,7 @@ async fn hash_file(options: &Options) -> Result<(), Refusal> {
         .map_err(|error| Refusal::new("cannot start", error.to_string()))?;
     let (load, begin) = (std::cell::Cell::new(0), Instant::now());
     let mut samples = Vec::new();
-    let mut sampler = interval(SAMPLE_EVERY);
+    let mut sampler = Interval::new(SAMPLE_EVERY);
     let mut interrupt = pin!(ctrl_c());
     let mut steps = pin!(steps(&file, options.block, &spool, &load));
     let done = loop {
@@ -211,7 +211,7 @@ fn print(samples: &[Sample]) {
             status.busy,
             status.average.as_secs_f64() * 1e3,
             status.answered,
-            status.refused.total(),
+            status.refused(),
         );
     }
 }

@@ -18,9 +18,7 @@ const ROWS: [Row; 4] = [
     ("average response time, ms", |sample| {
         sample.status.average.as_secs_f64() * 1e3
     }),
-    ("refused so far", |sample| {
-        sample.status.refused.total() as f64
-    }),
+    ("refused so far", |sample| sample.status.refused() as f64),
 ];
 
 /// Draws the samples, one row for each figure.

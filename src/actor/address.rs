@@ -24,7 +24,7 @@ use super::core::{Core, CoreRef};
 use super::recipient::{AnyMap, RecipientRef};
 use super::reply::Reply;
 use super::sending::SendFuture;
-use crate::error::{AskError, End, TellError};
+use crate::error::{AskError, End, SendError, TellError};
 use crate::task::TaskInfo;
 
 /// The sending half of an actor's mailbox.
@@ -147,7 +147,7 @@ impl<M> Address<M> {
     /// Senders that wait are served in order of arrival.
     ///
     /// # Errors
-    /// [`SendError`](crate::SendError) with the message if the mailbox is closed, or closes while
+    /// [`SendError`] with the message if the mailbox is closed, or closes while
     /// this waits.
     ///
     /// # Panics
@@ -160,7 +160,7 @@ impl<M> Address<M> {
     ///
     /// A future that is neither polled nor dropped does not hold up other senders, unless the
     /// address was made by [`map`](Address::map).
-    pub fn send(&self, message: M) -> SendFuture<'_, M> {
+    pub fn send(&self, message: M) -> impl Future<Output = Result<(), SendError<M>>> + use<'_, M> {
         SendFuture::new(self.recipient(), message)
     }
 

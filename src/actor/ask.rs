@@ -263,34 +263,36 @@ impl<M, T, F> fmt::Debug for Ask<'_, M, T, F> {
     }
 }
 
-/// Creates a reply, and the answer that it will give.
-///
-/// Give away the reply, and wait for the answer as an asker does. The answer keeps no actor open.
-///
-/// ```
-/// use greenroom::{Context, Reply, spawn};
-///
-/// async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
-///     while let Some((number, reply)) = cx.recv().await {
-///         reply.send(number * 2);
-///     }
-/// }
-///
-/// greenroom::run(async {
-///     let doubler = spawn!(doubler(_));
-///     let (reply, answer) = greenroom::reply();
-///     doubler.tell((21, reply)).unwrap();
-///     assert_eq!(answer.await, Ok(42));
-/// });
-/// ```
-pub fn reply<T>() -> (Reply<T>, Answer<T>) {
-    // In a simulation the outcome may take effect later, which is noted as for a listed ask.
-    let listing = instant::is_simulated().then(|| Listing::alone(None));
-    let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
-    (Reply::new(theirs), Answer::new(ours, Process::current()))
+impl<T> Reply<T> {
+    /// Creates a reply, and the answer that it will give.
+    ///
+    /// Give away the reply, and wait for the answer as an asker does. The answer keeps no actor open.
+    ///
+    /// ```
+    /// use greenroom::{Context, Reply, spawn};
+    ///
+    /// async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
+    ///     while let Some((number, reply)) = cx.recv().await {
+    ///         reply.send(number * 2);
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let doubler = spawn!(doubler(_));
+    ///     let (reply, answer) = Reply::pair();
+    ///     doubler.tell((21, reply)).unwrap();
+    ///     assert_eq!(answer.await, Ok(42));
+    /// });
+    /// ```
+    pub fn pair() -> (Reply<T>, Answer<T>) {
+        // In a simulation the outcome may take effect later, which is noted as for a listed ask.
+        let listing = instant::is_simulated().then(|| Listing::alone(None));
+        let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
+        (Reply::new(theirs), Answer::new(ours, Process::current()))
+    }
 }
 
-/// The future of the answer of a [`reply`](reply()).
+/// The future of the answer of a [`Reply::pair`].
 ///
 /// It completes when the reply was answered, refused or dropped.
 ///

@@ -10,17 +10,8 @@ use super::address::Address;
 use super::family::Kinship;
 use super::source::{AttachedSource, Feed, SourceSet};
 use crate::contain::{Panic, contain};
+use crate::task::TaskInfo;
 use crate::tracer::MessageSource;
-
-/// A child of an actor, as [`Context::children`](crate::Context::children) lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Child {
-    /// The [`id`](Address::id) of its address.
-    pub id: u64,
-    /// Its [`name`](Address::name), if it has one.
-    pub name: Option<String>,
-}
 
 /// All children of one actor.
 pub(super) struct Children<M> {
@@ -35,7 +26,7 @@ pub(super) struct Children<M> {
 }
 
 struct AdoptedChild {
-    child: Child,
+    child: TaskInfo,
     /// Stops the child. It has an address, so that the child stays open.
     stop: Box<dyn Fn() + Send + Sync>,
     _kinship: Kinship,
@@ -59,10 +50,7 @@ impl<M> Children<M> {
         feed: Feed<M>,
     ) {
         let member = AdoptedChild {
-            child: Child {
-                id: address.id(),
-                name: address.name().map(Into::into),
-            },
+            child: address.info(),
             stop: Box::new(move || address.stop()),
             _kinship: kinship,
         };
@@ -77,7 +65,7 @@ impl<M> Children<M> {
         self.members.is_empty()
     }
 
-    pub(super) fn list(&self) -> impl Iterator<Item = Child> {
+    pub(super) fn list(&self) -> impl Iterator<Item = TaskInfo> {
         self.members.values().map(|member| member.child.clone())
     }
 
@@ -103,7 +91,7 @@ impl<M> Children<M> {
                 MessageSource::Child(number) => self.members.remove(&number),
                 _ => None,
             };
-            let id = member.map_or(0, |member| member.child.id);
+            let id = member.map_or(0, |member| member.child.id());
             Some((MessageSource::Child(id), item))
         })
     }

@@ -19,10 +19,9 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
-pub use recv::Recv;
+use recv::Recv;
 
 use super::address::Address;
-use super::children::Child;
 use super::core::{CoreArc, CoreRef};
 use super::deferred::{apply_effects_elsewhere, await_message};
 use super::reader::Reader;
@@ -32,6 +31,7 @@ use crate::error::End;
 use crate::mailbox::{Batch, Flags, Mailbox, TakenMessage};
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
+use crate::task::TaskInfo;
 use crate::task::run::{self, CurrentRun};
 
 /// The receiving half of an actor's mailbox, with access to the actor's own address and sources.
@@ -147,7 +147,7 @@ impl<M> Context<M> {
     ///     assert_eq!(total.join().await.unwrap(), 1_001_000);
     /// });
     /// ```
-    pub fn recv(&mut self) -> Recv<'_, M> {
+    pub fn recv(&mut self) -> impl Future<Output = Option<M>> + use<'_, M> {
         Recv { context: self }
     }
 
@@ -233,7 +233,7 @@ impl<M> Context<M> {
         }
     }
 
-    pub(super) fn list_children(&self) -> Vec<Child> {
+    pub(super) fn list_children(&self) -> Vec<TaskInfo> {
         let reader = reader_of(self.core.at());
         let list = |reader: *mut Reader<M>| {
             // SAFETY: (CONTEXT-1) this is the one context, which is not borrowed mutably.

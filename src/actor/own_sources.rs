@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use super::children::{Child, Children};
+use super::children::Children;
 use super::core::CoreRef;
 use super::in_flight::InFlight;
 use super::source::{AttachedSource, SourceSet};
 use crate::contain::{KeptWaker, Panic};
 use crate::error::FaultyPart;
+use crate::task::TaskInfo;
 use crate::tracer::MessageSource;
 use crate::waiters::{Ticket, Waiters};
 
@@ -32,7 +33,7 @@ pub(super) trait SomeSources<M>: Send {
     /// Drops the waker of a task that waited with another one than the actor's own.
     fn forget_other(&mut self);
     fn stop_children(&mut self);
-    fn list_children(&self) -> Vec<Child>;
+    fn list_children(&self) -> Vec<TaskInfo>;
     /// Returns the sources themselves, to which others can be added.
     fn all(&mut self) -> &mut OwnSources<M>;
 }
@@ -172,7 +173,7 @@ impl<M: Send> SomeSources<M> for OwnSources<M> {
         self.children.stop();
     }
 
-    fn list_children(&self) -> Vec<Child> {
+    fn list_children(&self) -> Vec<TaskInfo> {
         self.children.list().collect()
     }
 

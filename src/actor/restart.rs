@@ -7,6 +7,6 @@ mod restarting;
 mod restarts;
 
 pub(crate) use bond::{Bond, BondOrder, BondReport};
-pub use restarting::{Restartable, Restarting};
+pub use restarting::Restartable;
 pub(crate) use restarts::History;
 pub use restarts::Restarts;

@@ -4,7 +4,6 @@
 //! room. Through a map only the sender waits, since the message is made after the permit was given.
 
 use std::any::Any;
-use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
@@ -147,13 +146,5 @@ impl<M> Drop for SendFuture<'_, M> {
             }
             RecipientRef::Map(map) => map.actor().leave_line(self.wait.take()),
         }
-    }
-}
-
-impl<M> fmt::Debug for SendFuture<'_, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Send")
-            .field("to", &self.recipient.view().id())
-            .finish_non_exhaustive()
     }
 }

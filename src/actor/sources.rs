@@ -19,10 +19,11 @@ use futures_util::FutureExt;
 use futures_util::StreamExt;
 
 pub use adoption::AdoptError;
-pub use returns::{Returned, Returns};
 
+use self::returns::returned;
 use super::address::Address;
 use super::context::Context;
+use super::handle::Handle;
 use super::in_flight::{Flight, FlightParts};
 use super::own_sources::OwnSources;
 use super::request::{Launched, Request};
@@ -31,11 +32,6 @@ use crate::contain::contain;
 use crate::error::{AskError, End, Fault};
 use crate::time::{Interval, sleep, timeout};
 use crate::tracer::MessageSource;
-
-/// A guard for a [`watch`](Context::watch), which leaves the watched actor when dropped.
-///
-/// It is a [`SourceGuard`] of a source that is in the background from the beginning.
-pub type WatchGuard = SourceGuard;
 
 impl<M: Send + 'static> Context<M> {
     fn add(
@@ -181,18 +177,12 @@ impl<M: Send + 'static> Context<M> {
         self.add_guarded(MessageSource::Source, feed, Standing::Foreground)
     }
 
-    /// Delivers the result of an actor, a task or a future as a message, which `make` builds.
+    /// Delivers the result of a task or a future as a message, which `make` builds.
     ///
-    /// The actor continues to receive meanwhile. The result is an `Err` if the actor, task or
-    /// future panicked, was killed or was cancelled. Such a panic is not reported to
-    /// [`on_fault`](crate::Builder::on_fault).
-    ///
-    /// A [`Handle`](crate::Handle) is passed as it is, without calling `join`, whose output is a
-    /// `Result` already. The handle gives up its address at once, as [`join`](crate::Handle::join)
-    /// does.
-    ///
-    /// If the source is dropped first, a [`Task`](crate::Task) or future is cancelled, while an
-    /// actor continues and its result is dropped.
+    /// The actor continues to receive meanwhile. The result is an `Err` if the task or future
+    /// panicked or was cancelled. Such a panic is not reported to
+    /// [`on_fault`](crate::Builder::on_fault). If the source is dropped first, the task or future is
+    /// cancelled. For the result of an actor, see [`on_join`](Context::on_join).
     ///
     /// ```
     /// use greenroom::{Context, Fault, spawn};
@@ -206,12 +196,49 @@ impl<M: Send + 'static> Context<M> {
     ///     assert_eq!(spawn!(asker(_)).join().await.unwrap(), 42);
     /// });
     /// ```
-    pub fn on_return<R: Returns>(
+    pub fn on_return<F>(
         &mut self,
-        returns: R,
-        make: impl FnOnce(Result<R::Value, Fault>) -> M + Send + 'static,
-    ) {
-        let feed = Feed::once(returns.returned().map(make));
+        future: F,
+        make: impl FnOnce(Result<F::Output, Fault>) -> M + Send + 'static,
+    ) where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let feed = Feed::once(returned(future).map(make));
+        self.add(MessageSource::Source, feed, None, Standing::Foreground);
+    }
+
+    /// Delivers the result of another actor as a message, which `make` builds.
+    ///
+    /// The actor continues to receive meanwhile. The result is an `Err` if the other actor panicked,
+    /// was killed or was cancelled. Such a panic is not reported to
+    /// [`on_fault`](crate::Builder::on_fault).
+    ///
+    /// The handle gives up its address at once, as [`join`](crate::Handle::join) does. If the source
+    /// is dropped first, the other actor continues and its result is dropped.
+    ///
+    /// ```
+    /// use greenroom::{Context, Fault, spawn};
+    ///
+    /// async fn parent(mut cx: Context<Result<u32, Fault>>) -> u32 {
+    ///     let child = spawn!(|_cx: Context<()>| async { 40 + 2 });
+    ///     cx.on_join(child, |result| result);
+    ///     cx.recv().await.unwrap().unwrap()
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     assert_eq!(spawn!(parent(_)).join().await.unwrap(), 42);
+    /// });
+    /// ```
+    pub fn on_join<N, T>(
+        &mut self,
+        actor: Handle<N, T>,
+        make: impl FnOnce(Result<T, Fault>) -> M + Send + 'static,
+    ) where
+        N: Send + 'static,
+        T: Send + 'static,
+    {
+        let feed = Feed::once(actor.join().map(make));
         self.add(MessageSource::Source, feed, None, Standing::Foreground);
     }
 
@@ -326,7 +353,7 @@ impl<M: Send + 'static> Context<M> {
 
     /// Delivers the end of another actor as a message, which `make` builds.
     ///
-    /// The watch keeps neither actor open. If the other actor is dead already, the message is ready
+    /// The watch keeps neither actor open: it is a source in the background from the beginning. If the other actor is dead already, the message is ready
     /// at once. Dropping the guard leaves the other actor; [`detach`](SourceGuard::detach) keeps
     /// the watch.
     ///
@@ -350,7 +377,7 @@ impl<M: Send + 'static> Context<M> {
         &mut self,
         address: &Address<N>,
         make: impl FnOnce(End) -> M + Send + 'static,
-    ) -> WatchGuard {
+    ) -> SourceGuard {
         // The function of a mapped address is not kept: it may own an address of the actor.
         let end = address.recipient().actor().end();
         let feed = Feed::once(end.map(make));

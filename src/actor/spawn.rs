@@ -13,6 +13,7 @@ use std::future::Future;
 
 pub use target::{Current, Detached, SpawnFrom, SpawnTarget};
 
+use self::target::sealed::ExecutorSource;
 use super::cell::{self, CellParts};
 use super::context::Context;
 use super::core::ActorOptions;
@@ -300,10 +301,6 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         self.hooks_made().bond = Some(bond);
     }
 
-    pub(crate) fn actor_mut(&mut self) -> &mut A {
-        &mut self.actor
-    }
-
     /// Returns the function, closure or value that was to be spawned.
     pub(crate) fn into_actor(self) -> A {
         self.actor
@@ -366,7 +363,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     }
 
     /// Does what [`try_spawn`](ActorBuilder::try_spawn) does. The caller knows that `A` is `Send`, or
-    /// that it stays on this thread.
+    /// that it stays on this thread, and that the executor may run the future.
     #[track_caller]
     pub(crate) fn try_spawn_sent(self) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
     where
@@ -374,7 +371,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         A: 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
-        On: SpawnTarget<Fut>,
+        On: ExecutorSource,
     {
         let (executor, _kept) = match self.judge() {
             Ok(executor) => executor,
@@ -395,7 +392,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     fn judge(&self) -> Result<(On::Executor, On::Kept), SpawnProblem>
     where
-        On: SpawnTarget<Fut>,
+        On: ExecutorSource,
     {
         self.options.judge()?;
         let Options { name, priority, .. } = &self.options;

@@ -12,7 +12,6 @@
     reason = "the cell's result is taken without a join; see SPLIT-1 and CELL-3 in cell.rs"
 )]
 
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -70,7 +69,12 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     /// assert_eq!(futures::executor::block_on(actor).unwrap(), 42);
     /// ```
     #[track_caller]
-    pub fn split(self) -> (Address<M>, Split<M, A, Fut>)
+    pub fn split(
+        self,
+    ) -> (
+        Address<M>,
+        impl Future<Output = Result<Fut::Output, Fault>> + use<M, A, Fut>,
+    )
     where
         M: Send + 'static,
         A: 'static,
@@ -89,7 +93,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             // SAFETY: the reference that comes with the right to join.
             core: Some(unsafe { CoreArc::from_raw(core) }),
             executor,
-            _actor: PhantomData,
+            _actor: PhantomData::<(A, Fut)>,
         };
         (address, split)
     }
@@ -165,14 +169,6 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         unsafe { core.at().drop_result() };
         // It will not be polled again, and addresses may keep the executor alive.
         self.executor.slot.take(None);
-    }
-}
-
-impl<M, A, Fut> fmt::Debug for Split<M, A, Fut> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Split")
-            .field("ready", &self.core.is_none())
-            .finish()
     }
 }
 

@@ -4,10 +4,10 @@
 //! without a result.
 
 use std::fmt;
+use std::future::Future;
 
 use super::address::Address;
-use super::sending::SendFuture;
-use crate::error::TellError;
+use crate::error::{SendError, TellError};
 
 /// A message for an actor, not sent yet.
 ///
@@ -64,7 +64,7 @@ impl<'a, M> Unsent<'a, M> {
     /// [`Address::send`] does.
     ///
     /// # Errors
-    /// [`SendError`](crate::SendError) with the message if the mailbox is closed, or closes while
+    /// [`SendError`] with the message if the mailbox is closed, or closes while
     /// this waits.
     ///
     /// # Panics
@@ -72,7 +72,7 @@ impl<'a, M> Unsent<'a, M> {
     ///
     /// # Cancel safety
     /// As [`Address::send`]: dropping the future while it waits drops the message.
-    pub fn send(self) -> SendFuture<'a, M> {
+    pub fn send(self) -> impl Future<Output = Result<(), SendError<M>>> + use<'a, M> {
         self.address.send(self.message)
     }
 }

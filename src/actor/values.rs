@@ -148,6 +148,33 @@ pub trait Actor: Send + Sized {
         let _ = cx;
         ready(())
     }
+
+    /// Creates a builder for an actor that is this value, as [`actor`](crate::actor()) does for a
+    /// function.
+    ///
+    /// ```
+    /// # use greenroom::{Actor, Context};
+    /// struct Echo;
+    ///
+    /// impl Actor for Echo {
+    ///     type Message = String;
+    ///
+    ///     async fn handle(&mut self, text: String, _cx: &mut Context<String>) {
+    ///         println!("{text}");
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let echo = Echo.into_builder().capacity(10).try_spawn()?;
+    ///     echo.send("hello".into()).await.unwrap();
+    ///     let Echo = echo.join().await.unwrap();
+    ///     Ok::<(), greenroom::SpawnError<Echo>>(())
+    /// })
+    /// .unwrap();
+    /// ```
+    fn into_builder(self) -> ActorBuilder<Self::Message, Self, impl Future<Output = Self> + Send> {
+        ActorBuilder::new(self, drive)
+    }
 }
 
 /// An argument of [`spawn!`](crate::spawn!) that is not a call: a function or closure, or a value
@@ -207,7 +234,7 @@ impl<A: Actor> IntoActor<Valued> for A {
     type Output = A;
 
     fn into_actor(self) -> ActorBuilder<A::Message, A, impl Future<Output = A>> {
-        actor_from(self)
+        self.into_builder()
     }
 }
 
@@ -216,34 +243,6 @@ pub fn into_actor<Kind, A: IntoActor<Kind>>(
     actor: A,
 ) -> ActorBuilder<A::Message, A, impl Future<Output = A::Output>> {
     actor.into_actor()
-}
-
-/// Creates a builder for an actor in struct form, as [`actor`](crate::actor()) does for a function.
-///
-/// ```
-/// # use greenroom::{Actor, Context};
-/// struct Echo;
-///
-/// impl Actor for Echo {
-///     type Message = String;
-///
-///     async fn handle(&mut self, text: String, _cx: &mut Context<String>) {
-///         println!("{text}");
-///     }
-/// }
-///
-/// greenroom::run(async {
-///     let echo = greenroom::actor_from(Echo).capacity(10).try_spawn()?;
-///     echo.send("hello".into()).await.unwrap();
-///     let Echo = echo.join().await.unwrap();
-///     Ok::<(), greenroom::SpawnError<Echo>>(())
-/// })
-/// .unwrap();
-/// ```
-pub fn actor_from<A: Actor>(
-    actor: A,
-) -> ActorBuilder<A::Message, A, impl Future<Output = A> + Send> {
-    ActorBuilder::new(actor, drive)
 }
 
 async fn drive<A: Actor>(mut actor: A, mut cx: Context<A::Message>) -> A {

@@ -10,7 +10,7 @@ use super::ask::Ask;
 use super::recipient::{Recipient, RecipientRef};
 use super::reply::Reply;
 use super::sending::SendFuture;
-use crate::error::TellError;
+use crate::error::{SendError, TellError};
 use crate::task::TaskInfo;
 use crate::waiters::Ticket;
 
@@ -81,7 +81,7 @@ impl<M> WeakAddress<M> {
     ///
     /// # Cancel safety
     /// As [`Address::send`].
-    pub fn send(&self, message: M) -> SendFuture<'_, M> {
+    pub fn send(&self, message: M) -> impl Future<Output = Result<(), SendError<M>>> + use<'_, M> {
         SendFuture::new(self.recipient(), message)
     }
 

@@ -148,7 +148,7 @@ impl AskDetail {
     /// Returns the actor whose end lost the reply, with its id and its name.
     ///
     /// If no end lost the reply, this is the actor that was asked. It is `None` if no actor was
-    /// asked and none ended, as with [`reply`](crate::reply()).
+    /// asked and none ended, as with [`Reply::pair`](crate::Reply::pair).
     pub fn actor(&self) -> Option<&TaskInfo> {
         self.0.actor.as_ref()
     }

@@ -1,14 +1,15 @@
-//! What a program says of its state machine, and the machine before its first message.
+//! What a program says of its state machine, and the builder of its actor.
 
 use std::fmt;
 use std::future::{Future, ready};
 
-use crate::actor::Context;
+use super::running::{Ended, drive};
+use crate::actor::{ActorBuilder, Context};
 
 /// A value that handles messages depending on its state.
 ///
-/// The value has what all states share. [`machine`](super::machine()) makes an actor of it. See the
-/// [module](super) for an example.
+/// The value has what all states share. [`into_builder`](Machine::into_builder) makes an actor of it.
+/// See the [module](super) for an example.
 #[doc(alias = "StateMachine")]
 pub trait Machine: Send + Sized {
     /// The type of the states, usually an enum. A state may have data of its own.
@@ -41,7 +42,71 @@ pub trait Machine: Send + Sized {
         let _ = state;
         ""
     }
+
+    /// Returns how many messages may be saved at a time, by default 16 384.
+    ///
+    /// It is asked once, before the first message. One more is refused, see [`Next::Save`]. With 0
+    /// each is.
+    ///
+    /// ```
+    /// use greenroom::machine::{Machine, Next};
+    /// use greenroom::{AskError, Context, Reply};
+    ///
+    /// /// Answers no request.
+    /// struct Mute;
+    ///
+    /// impl Machine for Mute {
+    ///     type State = ();
+    ///     type Message = Reply<()>;
+    ///     type Value = ();
+    ///
+    ///     async fn on(
+    ///         &mut self,
+    ///         _state: &(),
+    ///         message: Reply<()>,
+    ///         _cx: &mut Context<Reply<()>>,
+    ///     ) -> Next<Self> {
+    ///         Next::Save(message)
+    ///     }
+    ///
+    ///     fn saved_capacity(&self) -> usize {
+    ///         0
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let mute = Mute.into_builder(()).spawn();
+    ///     let Err(AskError::Refused(refusal)) = mute.ask(|reply| reply).await else {
+    ///         panic!("it saves nothing");
+    ///     };
+    ///     let text = "overloaded (the machine has saved as many messages as it may: 0)";
+    ///     assert_eq!(refusal.to_string(), text);
+    /// });
+    /// ```
+    fn saved_capacity(&self) -> usize {
+        SAVED
+    }
+
+    /// Creates a builder for an actor that is this machine, in its first state.
+    ///
+    /// All options of other actors are those of machines, too. [`join`](crate::Handle::join) returns
+    /// an [`Ended`].
+    ///
+    /// With [`restart`](ActorBuilder::restart), the machine begins anew from a clone of value and
+    /// state after a panic. Saved messages then come again first, oldest first. Only the message in
+    /// hand is lost.
+    fn into_builder(
+        self,
+        initial: Self::State,
+    ) -> ActorBuilder<Self::Message, (Self, Self::State), impl Future<Output = Ended<Self>> + Send>
+    {
+        ActorBuilder::new((self, initial), drive)
+    }
 }
+
+/// The default number of messages that a machine may save: as a limit, it is only met by a machine
+/// that does not change its state any more.
+const SAVED: usize = 16_384;
 
 /// What follows after a message of a [`Machine`].
 #[must_use = "a machine returns what follows"]
@@ -55,7 +120,7 @@ pub enum Next<A: Machine> {
     /// The state stays, and this message comes again when it changes.
     ///
     /// A message that is saved again keeps its turn among the saved ones. If [too
-    /// many](crate::ActorBuilder::saved_capacity) are saved already, this one is refused: an `ask`
+    /// many](Machine::saved_capacity) are saved already, this one is refused: an `ask`
     /// in it ends with [`AskError::Refused`](crate::AskError::Refused), of the kind
     /// [`Overloaded`](crate::RefusalKind::Overloaded).
     Save(A::Message),
@@ -78,38 +143,5 @@ impl<A: Machine> fmt::Debug for Next<A> {
             Next::Ignore(_) => "Ignore(..)",
             Next::Done(_) => "Done(..)",
         })
-    }
-}
-
-/// A machine with its first state, as it is spawned.
-///
-/// [`machine`](super::machine()) creates it, and [`SpawnError`](crate::SpawnError) returns it.
-pub struct Initial<A: Machine> {
-    pub(super) machine: A,
-    pub(super) state: A::State,
-    /// The maximum number of saved messages.
-    pub(super) saved: usize,
-}
-
-impl<A: Machine> Initial<A> {
-    /// Returns the value and the state.
-    pub fn into_inner(self) -> (A, A::State) {
-        (self.machine, self.state)
-    }
-}
-
-impl<A: Machine<State: Clone> + Clone> Clone for Initial<A> {
-    fn clone(&self) -> Self {
-        Initial {
-            machine: self.machine.clone(),
-            state: self.state.clone(),
-            saved: self.saved,
-        }
-    }
-}
-
-impl<A: Machine> fmt::Debug for Initial<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Initial").finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ use futures_util::future::Either;
 use super::hosted::Hosted;
 use super::thread::PinnedThread;
 use crate::contain::{attempt, drop_refused};
-use crate::error::{HostFault, TryHostError};
+use crate::error::HostFault;
 use crate::runtime::{Inner, Runtime};
 use crate::task::{ActorExecutor, Task, cancelled, is_large};
 
@@ -65,7 +65,7 @@ use crate::task::{ActorExecutor, Task, cancelled, is_large};
 ///
 /// greenroom::run(async {
 ///     let thread = Runtime::current().spawn_pinned("lua").unwrap();
-///     let lua = thread.try_host(Lua::new).await.unwrap();
+///     let lua = thread.try_host(Lua::new).await.unwrap().unwrap();
 ///     let sums = (1..=4).map(|n| {
 ///         let lua = lua.clone();
 ///         spawn(async move { lua.with_mut(move |lua| lua.add("total", n)).await })
@@ -239,66 +239,74 @@ impl Pinned {
         F: FnOnce() -> T + Send + 'static,
         T: 'static,
     {
-        let fault = |error| match error {
-            TryHostError::Failed(never) => match never {},
-            TryHostError::Host(fault) => fault,
+        let outcome = |made: Result<_, Infallible>| match made {
+            Ok(hosted) => hosted,
+            Err(never) => match never {},
         };
         if const { is_large::<F>() } {
             let make = Box::new(make);
-            return Either::Left(self.host_as(|| Ok::<T, Infallible>(make()), fault));
+            return Either::Left(self.host_as(|| Ok(make()), outcome));
         }
-        Either::Right(self.host_as(|| Ok::<T, Infallible>(make()), fault))
+        Either::Right(self.host_as(|| Ok(make()), outcome))
     }
 
-    /// Does what [`host`](Pinned::host) does, for a value whose creation can fail.
+    /// Does what [`host`](Pinned::host) does, for a value whose creation can fail. The inner result
+    /// is that of `make`.
     ///
     /// # Errors
-    /// [`TryHostError::Failed`] with the error of `make`; [`TryHostError::Host`] if `make` panicked
-    /// or the thread has ended.
+    /// [`HostFault`] if `make` panicked or the thread has ended.
     ///
     /// # Cancel safety
     /// As [`host`](Pinned::host).
+    ///
+    /// ```
+    /// greenroom::run(async {
+    ///     let pinned = greenroom::Runtime::current().spawn_pinned("numbers").unwrap();
+    ///     let number = pinned.try_host(|| "42".parse::<u32>()).await.unwrap().unwrap();
+    ///     assert_eq!(number.with(|number| *number).await.unwrap(), 42);
+    ///     assert!(pinned.try_host(|| "forty-two".parse::<u32>()).await.unwrap().is_err());
+    /// });
+    /// ```
     pub fn try_host<T, E, F>(
         &self,
         make: F,
-    ) -> impl Future<Output = Result<Hosted<T>, TryHostError<E>>>
+    ) -> impl Future<Output = Result<Result<Hosted<T>, E>, HostFault>>
     where
         F: FnOnce() -> Result<T, E> + Send + 'static,
         T: 'static,
         E: Send + 'static,
     {
         if const { is_large::<F>() } {
-            return Either::Left(self.host_as(Box::new(make), |error| error));
+            return Either::Left(self.host_as(Box::new(make), |made| made));
         }
-        Either::Right(self.host_as(make, |error| error))
+        Either::Right(self.host_as(make, |made| made))
     }
 
-    /// Does what [`try_host`](Pinned::try_host) does, with an error that `fault` makes of its own.
+    /// Does what [`try_host`](Pinned::try_host) does, with an outcome that `outcome` makes of the
+    /// inner result.
     async fn host_as<T, E, F, X>(
         &self,
         make: F,
-        fault: fn(TryHostError<E>) -> X,
-    ) -> Result<Hosted<T>, X>
+        outcome: fn(Result<Hosted<T>, E>) -> X,
+    ) -> Result<X, HostFault>
     where
         F: FnOnce() -> Result<T, E> + Send + 'static,
         T: 'static,
         E: Send + 'static,
     {
         if !self.thread.runtime().is_here() {
-            return Err(fault(TryHostError::Host(HostFault::Gone)));
+            return Err(HostFault::Gone);
         }
         let thread = self.thread.clone();
         // As with calls of the value, the thread is there for it.
         let made = self.spawn_at(None, move || async move {
             match attempt(|| make().map(|value| Rc::new(RefCell::new(value)))) {
-                Ok(Ok(value)) => Ok(Hosted::new(&thread, value)),
-                Ok(Err(error)) => Err(TryHostError::Failed(error)),
-                Err(panic) => Err(TryHostError::Host(HostFault::Panicked(panic))),
+                Ok(made) => Ok(made.map(|value| Hosted::new(&thread, value))),
+                Err(panic) => Err(HostFault::Panicked(panic)),
             }
         });
         let made = made.fallible().await;
-        made.unwrap_or(Err(TryHostError::Host(HostFault::Gone)))
-            .map_err(fault)
+        made.unwrap_or(Err(HostFault::Gone)).map(outcome)
     }
 }
 

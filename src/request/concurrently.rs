@@ -4,11 +4,9 @@
 //! woken. The outputs keep the order of the requests.
 
 use std::convert::{Infallible, identity};
-use std::fmt;
 use std::future::{self, Future, IntoFuture, Ready};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use futures_util::future::{Either, Join, Map, MapErr, MapOk, TryJoin, join, try_join};
 use futures_util::{FutureExt, TryFutureExt};
@@ -16,7 +14,6 @@ use pin_project_lite::pin_project;
 
 use super::First;
 use crate::task::{Unordered, is_large};
-use crate::time::{Timeout, timeout};
 
 /// Runs requests at the same time, and waits for all of their outputs.
 ///
@@ -35,7 +32,8 @@ use crate::time::{Timeout, timeout};
 /// Nothing starts before the first poll. Dropping the future drops all requests.
 ///
 /// ```
-/// use greenroom::{Context, Reply, concurrently, spawn};
+/// use greenroom::time::timeout;
+/// use greenroom::{Context, Reply, concurrently, spawn, try_concurrently};
 /// use std::time::Duration;
 ///
 /// async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
@@ -47,10 +45,10 @@ use crate::time::{Timeout, timeout};
 /// greenroom::run(async {
 ///     let (a, b) = (spawn!(doubler(_)), spawn!(doubler(_)));
 ///     let both = concurrently((a.ask(|reply| (1, reply)), b.ask(|reply| (2, reply))));
-///     assert_eq!(both.timeout(Duration::from_secs(60)).await, Ok((Ok(2), Ok(4))));
+///     assert_eq!(timeout(Duration::from_secs(60), both).await, Ok((Ok(2), Ok(4))));
 ///
 ///     let all: Vec<_> = (1..=3).map(|number| a.ask(move |reply| (number, reply))).collect();
-///     assert_eq!(concurrently(all).first_fault().await, Ok(vec![2, 4, 6]));
+///     assert_eq!(try_concurrently(all).await, Ok(vec![2, 4, 6]));
 /// });
 /// ```
 ///
@@ -61,12 +59,42 @@ use crate::time::{Timeout, timeout};
 /// greenroom::concurrently((async { 1 }, 2)).await;
 /// # }
 /// ```
-pub fn concurrently<R: Requests>(requests: R) -> Concurrently<R> {
-    Concurrently {
-        state: ConcurrentState::Waiting {
-            requests: Some(requests),
-        },
-    }
+pub fn concurrently<R: Requests>(requests: R) -> impl Future<Output = R::Output> + use<R> {
+    Concurrently::new(requests)
+}
+
+/// Runs requests at the same time, and waits for all of their values or for the first that fails.
+///
+/// `requests` and the order of the values are those of [`concurrently`]. Each request has a `Result`
+/// as its output, with one type of error for all.
+///
+/// # Errors
+/// The future returns the [`First`] error with the position of its request, and drops the other
+/// requests.
+///
+/// # Panics
+/// As [`concurrently`].
+///
+/// # Cancel safety
+/// As [`concurrently`].
+///
+/// ```
+/// use greenroom::request::First;
+/// use greenroom::try_concurrently;
+/// use std::future::{pending, ready};
+///
+/// greenroom::run(async {
+///     let both = try_concurrently([ready(Ok::<_, &str>(1)), ready(Ok(2))]);
+///     assert_eq!(both.await, Ok(vec![1, 2]));
+///
+///     let fails = try_concurrently((pending::<Result<u32, _>>(), ready(Err::<u32, _>("no ink"))));
+///     assert_eq!(fails.await, Err(First { index: 1, error: "no ink" }));
+/// });
+/// ```
+pub fn try_concurrently<R: FallibleRequests>(
+    requests: R,
+) -> impl Future<Output = Result<R::Values, First<R::Error>>> + use<R> {
+    Concurrently::new(FirstFault(requests))
 }
 
 /// Requests that can run at the same time: a tuple of up to 12 futures, an array or a `Vec`.
@@ -109,9 +137,8 @@ mod sealed {
 }
 
 pin_project! {
-    /// The future of [`concurrently`].
-    #[must_use = "futures do nothing unless polled"]
-    pub struct Concurrently<R: Requests> {
+    /// The future of [`concurrently`] and of [`try_concurrently`].
+    struct Concurrently<R: Requests> {
         #[pin]
         state: ConcurrentState<R>,
     }
@@ -155,34 +182,12 @@ fn boxed<R>(requests: &mut Option<R>) -> Box<R> {
 const OVER: &str = "`concurrently` polled after it was ready";
 
 impl<R: Requests> Concurrently<R> {
-    /// Limits the wait to `duration`, measured from this call.
-    ///
-    /// # Errors
-    /// The future returns [`TimedOut`](crate::time::TimedOut) if the duration elapses first. All
-    /// requests are dropped with it.
-    ///
-    /// # Panics
-    /// As [`sleep`](crate::time::sleep).
-    pub fn timeout(self, duration: Duration) -> Timeout<Self> {
-        timeout(duration, self)
-    }
-
-    /// Waits for all values, or for the first request that fails.
-    ///
-    /// # Errors
-    /// The future returns the [`First`] error with the position of its request, and drops the other
-    /// requests.
-    ///
-    /// # Panics
-    /// If the future was polled before.
-    pub fn first_fault(self) -> Concurrently<FirstFault<R>>
-    where
-        R: FallibleRequests,
-    {
-        let ConcurrentState::Waiting { requests } = self.state else {
-            panic!("the requests run already")
-        };
-        concurrently(FirstFault(requests.expect(OVER)))
+    fn new(requests: R) -> Self {
+        Concurrently {
+            state: ConcurrentState::Waiting {
+                requests: Some(requests),
+            },
+        }
     }
 }
 
@@ -202,14 +207,8 @@ impl<R: Requests> Future for Concurrently<R> {
     }
 }
 
-impl<R: Requests> fmt::Debug for Concurrently<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Concurrently").finish_non_exhaustive()
-    }
-}
-
-/// Requests that end with the first fault, made by [`Concurrently::first_fault`].
-pub struct FirstFault<R>(R);
+/// Requests that end with the first fault.
+struct FirstFault<R>(R);
 
 impl<R> sealed::Sealed for FirstFault<R> {}
 

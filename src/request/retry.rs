@@ -5,14 +5,13 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
 use super::put;
 use crate::error::AskError;
 use crate::task::run::BATCH;
-use crate::time::{RetryIntervals, Sleep, Timeout, sleep, timeout};
+use crate::time::{RetryIntervals, Sleep, sleep};
 
 /// Calls `attempt` and awaits its future, until it succeeds or the intervals are used up.
 ///
@@ -111,18 +110,6 @@ where
             attempting: self.attempting,
             pausing: self.pausing,
         }
-    }
-
-    /// Limits all attempts and intervals together to `duration`, measured from this call.
-    ///
-    /// # Errors
-    /// The future returns [`TimedOut`](crate::time::TimedOut) if the duration elapses first. The
-    /// attempt that runs is dropped with it.
-    ///
-    /// # Panics
-    /// As [`sleep`].
-    pub fn timeout(self, duration: Duration) -> Timeout<Self> {
-        timeout(duration, self)
     }
 }
 

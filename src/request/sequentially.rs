@@ -4,13 +4,11 @@ use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
 use super::{First, put};
 use crate::task::run::BATCH;
-use crate::time::{Timeout, timeout};
 
 /// Runs requests one after another, and stops at the first that fails.
 ///
@@ -73,22 +71,7 @@ pin_project! {
     }
 }
 
-impl<I, F, T, E> Sequentially<I, F, T>
-where
-    F: Future<Output = Result<T, E>>,
-{
-    /// Limits the wait to `duration`, measured from this call.
-    ///
-    /// # Errors
-    /// The future returns [`TimedOut`](crate::time::TimedOut) if the duration elapses first. The
-    /// request that runs is dropped with it.
-    ///
-    /// # Panics
-    /// As [`sleep`](crate::time::sleep).
-    pub fn timeout(self, duration: Duration) -> Timeout<Self> {
-        timeout(duration, self)
-    }
-}
+impl<I, F, T, E> Sequentially<I, F, T> where F: Future<Output = Result<T, E>> {}
 
 impl<I, F, T, E> Future for Sequentially<I, F, T>
 where

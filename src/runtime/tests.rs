@@ -32,7 +32,7 @@ mod on_threads {
     use crate::policy::{Duties, Policy, Runnable, Stealing};
     use crate::runtime::Continues;
     use crate::sync::atomic::{AtomicUsize, Ordering};
-    use crate::{Builder, Driver, Runtime, Warning, WorkerPanic};
+    use crate::{Builder, Driver, Runtime, Warning};
 
     /// As many looks as a worker makes from the end of a turn until it sleeps, and more.
     const LOOKS: u32 = 16;
@@ -96,10 +96,10 @@ mod on_threads {
         [1, 2].into_iter().flat_map(both).collect()
     }
 
-    fn telling(builder: Builder) -> (Runtime, Receiver<WorkerPanic>) {
+    fn telling(builder: Builder) -> (Runtime, Receiver<Warning>) {
         let (warn, warned) = channel();
         let builder = builder.on_warning(move |warning| match warning {
-            Warning::WorkerPanicked(panic) => warn.send(panic.clone()).unwrap(),
+            Warning::WorkerPanicked { .. } => warn.send(warning.clone()).unwrap(),
             other => panic!("{other}"),
         });
         (builder.build().unwrap(), warned)
@@ -107,7 +107,7 @@ mod on_threads {
 
     /// Makes the loop of a worker panic at a look after a turn that left entries in its queues.
     /// Checks that nothing is lost, and returns the warning.
-    fn panics(runtime: &Runtime, warned: &Receiver<WorkerPanic>, look: u32) -> WorkerPanic {
+    fn panics(runtime: &Runtime, warned: &Receiver<Warning>, look: u32) -> Warning {
         let tasks = runtime.spawn(async move {
             let tasks = (0..10).map(|number| crate::spawn(async move { number }));
             let tasks: Vec<_> = tasks.collect();
@@ -145,9 +145,15 @@ mod on_threads {
             for look in 1..=LOOKS {
                 for builder in builders() {
                     let (runtime, warned) = telling(builder);
-                    let panic = panics(&runtime, &warned, look);
-                    assert_eq!(panic.panic, super::super::worker_thread::IN_A_TEST);
-                    assert!(matches!(panic.continues, Continues::OnAnotherThread));
+                    let warning = panics(&runtime, &warned, look);
+                    let Warning::WorkerPanicked {
+                        panic, continues, ..
+                    } = warning
+                    else {
+                        panic!("{warning}")
+                    };
+                    assert_eq!(panic, super::super::worker_thread::IN_A_TEST);
+                    assert!(matches!(continues, Continues::OnAnotherThread));
                     is_well(&runtime);
                 }
             }
@@ -172,11 +178,16 @@ mod on_threads {
                         }
                     }));
                     left.store(0, Ordering::SeqCst);
-                    let panic = panics(&runtime, &warned, look);
-                    let Continues::OnThisThread(error) = &panic.continues else {
-                        panic!("{panic}")
+                    let warning = panics(&runtime, &warned, look);
+                    let Warning::WorkerPanicked {
+                        continues: Continues::OnThisThread(error),
+                        ..
+                    } = &warning
+                    else {
+                        panic!("{warning}")
                     };
-                    assert!(panic.to_string().contains(&error.to_string()), "{panic}");
+                    let text = warning.to_string();
+                    assert!(text.contains(&error.to_string()), "{text}");
                     assert_eq!(refused.load(Ordering::SeqCst), 1);
                     is_well(&runtime);
                 }

@@ -51,22 +51,18 @@ pub enum Warning {
     /// A worker has panicked outside any turn: its driver, its policy, or the runtime itself.
     ///
     /// What is queued there still runs, as long as a worker is left.
-    WorkerPanicked(WorkerPanic),
+    #[non_exhaustive]
+    WorkerPanicked {
+        /// The index of the worker, which counts from 0.
+        worker: usize,
+        /// The text of the panic.
+        panic: String,
+        /// What became of the worker.
+        continues: Continues,
+    },
 }
 
-/// A panic of a worker outside any turn.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct WorkerPanic {
-    /// The index of the worker, which counts from 0.
-    pub worker: usize,
-    /// The text of the panic.
-    pub panic: String,
-    /// What became of the worker.
-    pub continues: Continues,
-}
-
-/// How the work of a worker continues after a [panic](WorkerPanic).
+/// How the work of a worker continues after a [panic](Warning::WorkerPanicked).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Continues {
@@ -140,18 +136,25 @@ impl Display for Warning {
                     }
                 })
             }
-            Warning::WorkerPanicked(panic) => panic.fmt(f),
+            Warning::WorkerPanicked {
+                worker,
+                panic,
+                continues,
+            } => {
+                write!(
+                    f,
+                    "worker {worker} panicked outside any turn: {panic}; {continues}"
+                )
+            }
         }
     }
 }
 
 const ADVICE: &str = "blocking calls belong in `unblock`";
 
-impl Display for WorkerPanic {
+impl Display for Continues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WorkerPanic { worker, panic, .. } = self;
-        write!(f, "worker {worker} panicked outside any turn: {panic}; ")?;
-        match &self.continues {
+        match self {
             Continues::OnAnotherThread => f.write_str("another thread replaces it"),
             Continues::OnThisThread(error) => {
                 write!(f, "no thread could replace it ({error}), so it goes on")
@@ -209,11 +212,11 @@ pub(super) struct WarningReceiver {
 impl WarningReceiver {
     /// Warns that a worker has panicked outside any turn.
     pub(super) fn worker_panicked(&self, worker: usize, panic: &Panic, continues: Continues) {
-        self.warn(&Warning::WorkerPanicked(WorkerPanic {
+        self.warn(&Warning::WorkerPanicked {
             worker,
             panic: panic.to_string(),
             continues,
-        }));
+        });
     }
 
     /// Gives the receiver a warning. A panic of the receiver is contained.

@@ -33,7 +33,7 @@ use crate::waiters::{Ticket, Waiters};
 ///     }
 /// }
 ///
-/// sim::explore(0..10, || async {
+/// sim::explore(0..10, |_| async {
 ///     let mut bell = TestProbe::new("bell");
 ///     let alarm = spawn!(alarm(_, bell.address()), name = "alarm");
 ///     alarm.tell(Duration::from_secs(60)).unwrap();

@@ -16,44 +16,9 @@ const REPEATED: usize = 8;
 /// The environment variable that selects a single seed.
 const VARIABLE: &str = "GREENROOM_SEED";
 
-/// A program that a simulation can run repeatedly: a closure that returns its future.
-///
-/// The closure may take the seed as an argument, as `|seed: u64| async move { .. }`.
-pub trait Program<Arguments> {
-    /// The future of one run.
-    type Future: Future<Output = ()>;
-
-    /// Starts the program from its beginning.
-    fn begin(&mut self, seed: u64) -> Self::Future;
-}
-
-impl<P, F> Program<()> for P
-where
-    P: FnMut() -> F,
-    F: Future<Output = ()>,
-{
-    type Future = F;
-
-    fn begin(&mut self, _seed: u64) -> F {
-        self()
-    }
-}
-
-impl<P, F> Program<(u64,)> for P
-where
-    P: FnMut(u64) -> F,
-    F: Future<Output = ()>,
-{
-    type Future = F;
-
-    fn begin(&mut self, seed: u64) -> F {
-        self(seed)
-    }
-}
-
 /// Runs a program with each of the seeds, until one run fails.
 ///
-/// The closure is called inside the run. For some seeds it is called more than once: every eighth
+/// The closure is called inside the run, with the seed. For some seeds it is called more than once: every eighth
 /// run, and the last one, is repeated and must do the same again. A run that fails is repeated to
 /// find a shorter one, which the panic reports. Numbers in its text may therefore differ from those
 /// of the original run.
@@ -75,7 +40,7 @@ where
 ///     sum
 /// }
 ///
-/// sim::explore(0..100, || async {
+/// sim::explore(0..100, |_| async {
 ///     let sum = spawn!(sum(_), name = "sum");
 ///     for number in 1..=4 {
 ///         let sum = sum.address();
@@ -85,9 +50,9 @@ where
 /// });
 /// ```
 #[track_caller]
-pub fn explore<P, Arguments>(seeds: impl IntoIterator<Item = u64>, program: P)
+pub fn explore<F>(seeds: impl IntoIterator<Item = u64>, program: impl FnMut(u64) -> F)
 where
-    P: Program<Arguments>,
+    F: Future<Output = ()>,
 {
     if let Err((seed, failure)) = try_all(&Simulated::new(0), seeds, program) {
         let here = Location::caller();
@@ -98,52 +63,52 @@ where
     }
 }
 
-/// Runs a program with each of the seeds and these options, until one run fails.
-///
-/// The seed of the options is ignored. `GREENROOM_SEED` has the same effect as in [`explore`].
-///
-/// # Panics
-/// As [`explore`].
-///
-/// ```
-/// use greenroom::policy::Simulated;
-/// use greenroom::{sim, time};
-/// use std::time::Duration;
-///
-/// // A busy machine, on which timers are up to 20 ms late.
-/// let busy = Simulated::new(0).timer_jitter(Duration::from_millis(20));
-/// sim::explore_with(busy, 0..100, |seed: u64| async move {
-///     let nap = Duration::from_millis(seed % 10);
-///     let slept = time::timeout(Duration::from_millis(50), time::sleep(nap)).await;
-///     assert!(slept.is_ok());
-/// });
-/// ```
-#[track_caller]
-pub fn explore_with<P, Arguments>(
-    options: Simulated,
-    seeds: impl IntoIterator<Item = u64>,
-    program: P,
-) where
-    P: Program<Arguments>,
-{
-    if let Err((seed, failure)) = try_all(&options, seeds, program) {
-        let here = Location::caller();
-        panic!(
-            "{failure}or, at {here}: greenroom::sim::explore_with(.., [{seed}], ..), \
-             or with {VARIABLE}={seed}"
-        );
+impl Simulated {
+    /// Runs a program with each of the seeds and these options, until one run fails, as
+    /// [`explore`](crate::sim::explore) does.
+    ///
+    /// The seed of the options is ignored. `GREENROOM_SEED` has the same effect.
+    ///
+    /// # Panics
+    /// As [`explore`](crate::sim::explore).
+    ///
+    /// ```
+    /// use greenroom::policy::Simulated;
+    /// use greenroom::time;
+    /// use std::time::Duration;
+    ///
+    /// // A busy machine, on which timers are up to 20 ms late.
+    /// let busy = Simulated::new(0).timer_jitter(Duration::from_millis(20));
+    /// busy.explore(0..100, |seed| async move {
+    ///     let nap = Duration::from_millis(seed % 10);
+    ///     let slept = time::timeout(Duration::from_millis(50), time::sleep(nap)).await;
+    ///     assert!(slept.is_ok());
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn explore<F>(&self, seeds: impl IntoIterator<Item = u64>, program: impl FnMut(u64) -> F)
+    where
+        F: Future<Output = ()>,
+    {
+        if let Err((seed, failure)) = try_all(self, seeds, program) {
+            let here = Location::caller();
+            panic!(
+                "{failure}or, at {here}: Simulated::explore(.., [{seed}], ..), \
+                 or with {VARIABLE}={seed}"
+            );
+        }
     }
 }
 
 /// Runs the program with all seeds until one run fails.
 #[track_caller]
-fn try_all<P, Arguments>(
+fn try_all<F>(
     options: &Simulated,
     seeds: impl IntoIterator<Item = u64>,
-    mut program: P,
+    mut program: impl FnMut(u64) -> F,
 ) -> Result<(), (u64, Failure)>
 where
-    P: Program<Arguments>,
+    F: Future<Output = ()>,
 {
     if let Some(seed) = chosen_seed() {
         return try_seed(options, seed, true, &mut program).map_err(|failure| (seed, failure));
@@ -169,17 +134,17 @@ fn chosen_seed() -> Option<u64> {
     }
 }
 
-fn try_seed<P, Arguments>(
+fn try_seed<F>(
     options: &Simulated,
     seed: u64,
     repeats: bool,
-    program: &mut P,
+    program: &mut impl FnMut(u64) -> F,
 ) -> Result<(), Failure>
 where
-    P: Program<Arguments>,
+    F: Future<Output = ()>,
 {
     // The closure is called inside the run, so that the report of its panic has the seed, too.
-    let mut run = |simulated: Simulated| simulated.try_run(async { program.begin(seed).await });
+    let mut run = |simulated: Simulated| simulated.try_run(async { program(seed).await });
     let first = match run(options.with_seed(seed)) {
         Ok(first) => first,
         Err(failure) => return Err(shrink(failure, options, run)),

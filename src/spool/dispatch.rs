@@ -408,13 +408,13 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         question: Option<Q>,
         outbox: &mut Outbox<Q, R>,
     ) {
-        let refused = &mut self.counts.refused;
+        let counts = &mut self.counts;
         *match reason {
-            RefusalReason::Overloaded(_) => &mut refused.overloaded,
-            RefusalReason::Busy(_) => &mut refused.busy,
-            RefusalReason::TimedOut(_) => &mut refused.timed_out,
-            RefusalReason::Unavailable => &mut refused.unavailable,
-            RefusalReason::Aborted | RefusalReason::Lost => &mut refused.aborted,
+            RefusalReason::Overloaded(_) => &mut counts.refused_overloaded,
+            RefusalReason::Busy(_) => &mut counts.refused_busy,
+            RefusalReason::TimedOut(_) => &mut counts.refused_timed_out,
+            RefusalReason::Unavailable => &mut counts.refused_unavailable,
+            RefusalReason::Aborted | RefusalReason::Lost => &mut counts.refused_aborted,
         } += 1;
         let refusal = self.refusal_of(reason);
         outbox.push(Errand::Refuse(client, refusal, question));

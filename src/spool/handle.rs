@@ -11,8 +11,8 @@ use futures_core::Stream;
 use super::limits::{SpoolError, judge_workers};
 use super::pool::Pool;
 use super::refusals::SpoolStatus;
-use crate::actor::{Address, Ask, Context, Reply, Request, SendFuture};
-use crate::error::{Refusal, TellError};
+use crate::actor::{Address, Ask, Context, Reply, Request};
+use crate::error::{Refusal, SendError, TellError};
 use crate::instant::Instant;
 
 /// A pool of worker actors, which answer requests `Q` with `R`.
@@ -101,7 +101,11 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
 
     /// Gives a request to the spool as [`tell`](Spool::tell) does. It waits for nothing, since a
     /// spool without room refuses.
-    pub fn send(&self, question: Q, reply: Reply<R>) -> SendFuture<'_, (Q, Reply<R>)> {
+    pub fn send(
+        &self,
+        question: Q,
+        reply: Reply<R>,
+    ) -> impl Future<Output = Result<(), SendError<(Q, Reply<R>)>>> + use<'_, Q, R> {
         self.address.send((question, reply))
     }
 

@@ -12,7 +12,7 @@ use ::loom::thread::spawn;
 
 use super::limits::{Overflow, SpoolLimits};
 use super::pool::Pool;
-use crate::actor::{Reply, actor, reply};
+use crate::actor::{Reply, actor};
 use crate::instant::{Instant, clock};
 
 type Work = (u32, Reply<u32>);
@@ -50,9 +50,9 @@ fn model_58_a_late_answer_is_not_that_of_the_next_request() {
         .split();
         let now = Instant::now();
         pool.change(|it, outbox| it.join(worker, now, outbox));
-        let (client, mut first) = reply();
+        let (client, mut first) = Reply::pair();
         pool.submit(1, client);
-        let (client, mut second) = reply();
+        let (client, mut second) = Reply::pair();
         pool.submit(2, client);
         let mut polls = TaskContext::from_waker(Waker::noop());
         let mut next = || {

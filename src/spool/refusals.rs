@@ -82,31 +82,28 @@ pub struct SpoolStatus {
     pub lost: u64,
     /// How many requests were dropped unhandled, since their askers were gone.
     pub unwanted: u64,
-    /// How many requests the spool itself has refused.
-    pub refused: SpoolRefusals,
+    /// How many requests the spool has refused because the queue was full.
+    pub refused_overloaded: u64,
+    /// How many requests the spool has refused because the average response time was too long.
+    pub refused_busy: u64,
+    /// How many requests have ended because the worker gave no answer in time, or the queue timeout
+    /// passed.
+    pub refused_timed_out: u64,
+    /// How many requests the spool has refused because no worker had joined.
+    pub refused_unavailable: u64,
+    /// How many requests have ended because the spool stopped, or the worker left.
+    pub refused_aborted: u64,
     /// How many workers have died. A panic of the function that makes workers counts, too.
     pub deaths: u64,
 }
 
-/// The number of requests that a spool has refused, by kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SpoolRefusals {
-    /// The queue was full.
-    pub overloaded: u64,
-    /// The average response time was too long.
-    pub busy: u64,
-    /// The worker gave no answer in time, or the queue timeout passed.
-    pub timed_out: u64,
-    /// No worker had joined.
-    pub unavailable: u64,
-    /// The spool stopped, or the worker left.
-    pub aborted: u64,
-}
-
-impl SpoolRefusals {
-    /// Returns the number of all refusals.
-    pub fn total(&self) -> u64 {
-        self.overloaded + self.busy + self.timed_out + self.unavailable + self.aborted
+impl SpoolStatus {
+    /// Returns how many requests the spool itself has refused, of all kinds.
+    pub fn refused(&self) -> u64 {
+        self.refused_overloaded
+            + self.refused_busy
+            + self.refused_timed_out
+            + self.refused_unavailable
+            + self.refused_aborted
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::SpawnProblem;
+use crate::error::SpawnError;
 use crate::task::TaskInfo;
 
 /// An error of a start, which holds the actor that was not started, or the builder of a supervisor.
@@ -11,57 +11,38 @@ use crate::task::TaskInfo;
 /// [`Supervisor::start`](super::Supervisor::start),
 /// [`Supervisor::supervisor`](super::Supervisor::supervisor) and
 /// [`SupervisorBuilder::spawn`](super::SupervisorBuilder::spawn) return it.
-pub struct StartError<A> {
-    actor: A,
-    problem: StartProblem,
-}
-
-/// The reason why a child or a supervisor was not started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StartProblem {
+pub enum StartError<A> {
     /// The supervisor stops or has ended.
-    Stopping,
+    Stopping(A),
     /// The actor or the supervisor was not spawned.
-    Spawn(SpawnProblem),
+    Spawn(SpawnError<A>),
 }
 
 impl<A> StartError<A> {
-    pub(super) fn new(actor: A, problem: StartProblem) -> Self {
-        StartError { actor, problem }
-    }
-
     /// Returns the actor or the builder, unchanged.
     pub fn into_inner(self) -> A {
-        self.actor
-    }
-
-    /// Returns the reason.
-    pub fn problem(&self) -> StartProblem {
-        self.problem
-    }
-}
-
-impl fmt::Display for StartProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartProblem::Stopping => f.write_str("the supervisor stops or has ended"),
-            StartProblem::Spawn(problem) => problem.fmt(f),
+            StartError::Stopping(actor) => actor,
+            StartError::Spawn(error) => error.into_inner(),
         }
     }
 }
 
 impl<A> fmt::Debug for StartError<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StartError")
-            .field("problem", &self.problem)
-            .finish_non_exhaustive()
+        match self {
+            StartError::Stopping(_) => f.write_str("Stopping(..)"),
+            StartError::Spawn(error) => f.debug_tuple("Spawn").field(error).finish(),
+        }
     }
 }
 
 impl<A> fmt::Display for StartError<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problem.fmt(f)
+        match self {
+            StartError::Stopping(_) => f.write_str("the supervisor stops or has ended"),
+            StartError::Spawn(error) => error.fmt(f),
+        }
     }
 }
 

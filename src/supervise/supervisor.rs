@@ -11,14 +11,12 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::child::{ActorChild, ChildStatus, ErasedChild, ended};
-use super::error::{Escalated, NotAChild, StartError, StartProblem};
+use super::error::{Escalated, NotAChild, StartError};
 use super::options::SupervisorBuilder;
 use super::supervising::Supervising;
 use super::tree::{ChildStart, Tree, TreeEvent};
-use crate::actor::{
-    ActorBuilder, Address, Bond, BondOrder, Context, Restarting, SpawnTarget, actor,
-};
-use crate::error::SpawnProblem;
+use crate::actor::{ActorBuilder, Address, Bond, BondOrder, Context, SpawnTarget, actor};
+use crate::error::{SpawnError, SpawnProblem};
 use crate::task::TaskInfo;
 
 /// A supervisor: an actor that starts other actors, restarts them together, and stops them in
@@ -98,8 +96,8 @@ impl SupervisorBuilder {
     #[track_caller]
     fn spawn_in(self, tree: Arc<Tree>) -> Result<Supervisor, StartError<Self>> {
         if self.window.is_zero() {
-            let problem = StartProblem::Spawn(SpawnProblem::ZeroWindow);
-            return Err(StartError::new(self, problem));
+            let error = SpawnError::new(self, SpawnProblem::ZeroWindow);
+            return Err(StartError::Spawn(error));
         }
         // The actor keeps the options, and an error gives the builder back.
         let supervising = Supervising::new(tree.clone(), self.clone());
@@ -114,8 +112,8 @@ impl SupervisorBuilder {
                 Ok(Supervisor { tree, address })
             }
             Err(error) => {
-                let problem = StartProblem::Spawn(error.problem());
-                Err(StartError::new(self, problem))
+                let error = SpawnError::new(self, error.problem());
+                Err(StartError::Spawn(error))
             }
         }
     }
@@ -150,10 +148,10 @@ impl Supervisor {
         A: Clone + Send + 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
-        On: SpawnTarget<Restarting<M, A, Fut>>,
+        On: SpawnTarget<Fut>,
     {
         let Some(start) = self.begin_start() else {
-            return Err(StartError::new(child.into_actor(), StartProblem::Stopping));
+            return Err(StartError::Stopping(child.into_actor()));
         };
         // A child reports from its first turn on, which may come before it is added below.
         let (tree, number) = (Arc::downgrade(&self.tree), start.number);
@@ -169,8 +167,9 @@ impl Supervisor {
                 Ok(address)
             }
             Err(error) => {
-                let problem = StartProblem::Spawn(error.problem());
-                Err(StartError::new(error.into_inner().into_inner(), problem))
+                let problem = error.problem();
+                let error = SpawnError::new(error.into_inner().into_inner(), problem);
+                Err(StartError::Spawn(error))
             }
         }
     }
@@ -201,7 +200,7 @@ impl Supervisor {
         child: SupervisorBuilder,
     ) -> Result<Supervisor, StartError<SupervisorBuilder>> {
         let Some(start) = self.begin_start() else {
-            return Err(StartError::new(child, StartProblem::Stopping));
+            return Err(StartError::Stopping(child));
         };
         let parent = (Arc::downgrade(&self.tree), start.number);
         let child = child.spawn_in(Tree::new(Some(parent)))?;

@@ -24,34 +24,7 @@ pub enum MissedTicks {
     Delay,
 }
 
-/// Creates an interval that ticks every `period`, with the first tick at once.
-///
-/// Missed ticks are [skipped](MissedTicks::Skip), unless
-/// [`with_missed_ticks`](Interval::with_missed_ticks) sets another policy. If the period exceeds
-/// the range of the clock, as [`Duration::MAX`] does, only the first tick comes.
-///
-/// # Panics
-/// If the period is zero.
-///
-/// ```
-/// use greenroom::time::{Instant, interval};
-/// use std::time::Duration;
-///
-/// greenroom::run(async {
-///     let start = Instant::now();
-///     let mut ticks = interval(Duration::from_millis(2));
-///     for _ in 0..3 {
-///         ticks.tick().await;
-///     }
-///     assert!(start.elapsed() >= Duration::from_millis(4));
-/// });
-/// ```
-#[track_caller]
-pub fn interval(period: Duration) -> Interval {
-    Interval::new(period, Some(Instant::now()))
-}
-
-/// A sequence of periodic ticks, created by [`interval()`]. As a stream it never ends.
+/// A sequence of periodic ticks. As a stream it never ends.
 #[derive(Debug)]
 pub struct Interval {
     /// When the next tick is due, or `None` if never.
@@ -62,8 +35,35 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// Creates an interval that ticks every `period`, with the first tick at once.
+    ///
+    /// Missed ticks are [skipped](MissedTicks::Skip), unless
+    /// [`with_missed_ticks`](Interval::with_missed_ticks) sets another policy. If the period exceeds
+    /// the range of the clock, as [`Duration::MAX`] does, only the first tick comes.
+    ///
+    /// # Panics
+    /// If the period is zero.
+    ///
+    /// ```
+    /// use greenroom::time::{Instant, Interval};
+    /// use std::time::Duration;
+    ///
+    /// greenroom::run(async {
+    ///     let start = Instant::now();
+    ///     let mut ticks = Interval::new(Duration::from_millis(2));
+    ///     for _ in 0..3 {
+    ///         ticks.tick().await;
+    ///     }
+    ///     assert!(start.elapsed() >= Duration::from_millis(4));
+    /// });
+    /// ```
     #[track_caller]
-    fn new(period: Duration, next: Option<Instant>) -> Self {
+    pub fn new(period: Duration) -> Self {
+        Interval::starting(period, Some(Instant::now()))
+    }
+
+    #[track_caller]
+    fn starting(period: Duration, next: Option<Instant>) -> Self {
         assert!(
             !period.is_zero(),
             "the period is zero, but must be at least 1 nanosecond"
@@ -82,7 +82,7 @@ impl Interval {
         let now = Instant::now();
         Interval {
             sleep: Sleep::after(now, period),
-            ..Interval::new(period, now.checked_add(period))
+            ..Interval::starting(period, now.checked_add(period))
         }
     }
 

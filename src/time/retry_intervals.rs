@@ -1,6 +1,6 @@
 //! The pauses between the attempts of a retry.
 //!
-//! A value always has at least one interval, and all of its numbers were checked when it was built.
+//! A value always has at least one interval, and each of its numbers was checked when it was set.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,21 +9,18 @@ use crate::runtime::context;
 
 /// The intervals between the attempts of [`retry`](crate::retry).
 ///
-/// First come the `first_steps`, one each, then the `regular_step` again and again, if there is
-/// one. A `step_limit` leaves out all after that many. With `jitter_unit`, each interval grows by a
-/// random multiple of that duration, up to the interval times `jitter_share`. The random numbers
-/// are those of [`sim::random`](crate::sim::random), so a simulation repeats them.
+/// First come the first steps, one each, then the regular step again and again, if there is one.
+/// A step limit leaves out all after that many. With a unit of jitter, each interval grows by a
+/// random multiple of that duration, up to a share of the interval. The random numbers are those of
+/// [`sim::random`](crate::sim::random), so a simulation repeats them.
 ///
 /// ```
 /// use greenroom::time::RetryIntervals;
 /// use std::time::Duration;
 ///
 /// let ms = Duration::from_millis;
-/// let intervals = RetryIntervals::builder()
-///     .first_steps([ms(10), ms(50)])
-///     .regular_step(ms(200))
-///     .step_limit(4)
-///     .build()?;
+/// let intervals = RetryIntervals::every(ms(200)).with_first_steps([ms(10), ms(50)]);
+/// let intervals = intervals.with_step_limit(4)?;
 /// assert!(intervals.iter().eq([ms(10), ms(50), ms(200), ms(200)]));
 /// # Ok::<(), greenroom::time::IntervalsError>(())
 /// ```
@@ -37,10 +34,28 @@ pub struct RetryIntervals {
 }
 
 impl RetryIntervals {
-    /// Returns a builder without intervals.
-    pub fn builder() -> RetryIntervalsBuilder {
-        RetryIntervalsBuilder(RetryIntervals {
+    /// Creates intervals that are all of this length, without a limit.
+    pub fn every(regular_step: Duration) -> Self {
+        RetryIntervals {
             first_steps: Vec::new(),
+            regular_step: Some(regular_step),
+            step_limit: None,
+            jitter_unit: None,
+            jitter_share: None,
+        }
+    }
+
+    /// Creates intervals of these lengths, one each.
+    ///
+    /// # Errors
+    /// [`IntervalsError::NoIntervals`] if there are none.
+    pub fn steps(steps: impl IntoIterator<Item = Duration>) -> Result<Self, IntervalsError> {
+        let first_steps: Vec<_> = steps.into_iter().collect();
+        if first_steps.is_empty() {
+            return Err(IntervalsError::NoIntervals);
+        }
+        Ok(RetryIntervals {
+            first_steps,
             regular_step: None,
             step_limit: None,
             jitter_unit: None,
@@ -72,6 +87,51 @@ impl RetryIntervals {
             jitter_unit: Some(Duration::from_nanos(1)),
             jitter_share: Some(0.25),
         }
+    }
+
+    /// Puts these intervals first, one each, instead of the first steps so far.
+    pub fn with_first_steps(mut self, steps: impl IntoIterator<Item = Duration>) -> Self {
+        self.first_steps = steps.into_iter().collect();
+        self
+    }
+
+    /// Leaves out all intervals after this many.
+    ///
+    /// # Errors
+    /// [`IntervalsError::NoSteps`] if the limit is 0.
+    pub fn with_step_limit(mut self, steps: u64) -> Result<Self, IntervalsError> {
+        if steps == 0 {
+            return Err(IntervalsError::NoSteps);
+        }
+        self.step_limit = Some(steps);
+        Ok(self)
+    }
+
+    /// Lets each interval grow by a random multiple of this unit, 1 ns or more.
+    ///
+    /// # Errors
+    /// [`IntervalsError::JitterUnit`] if the unit is zero.
+    #[doc(alias = "randomized")]
+    pub fn with_jitter_unit(mut self, unit: Duration) -> Result<Self, IntervalsError> {
+        if unit.is_zero() {
+            return Err(IntervalsError::JitterUnit);
+        }
+        self.jitter_unit = Some(unit);
+        Ok(self)
+    }
+
+    /// Limits the random part to this share of the interval: 0 or more, otherwise 1. It has no
+    /// effect without a [unit](RetryIntervals::with_jitter_unit).
+    ///
+    /// # Errors
+    /// [`IntervalsError::JitterShare`] if the share is negative, infinite or not a number.
+    #[doc(alias = "truncated")]
+    pub fn with_jitter_share(mut self, share: f64) -> Result<Self, IntervalsError> {
+        if !(share.is_finite() && share >= 0.0) {
+            return Err(IntervalsError::JitterShare(share));
+        }
+        self.jitter_share = Some(share);
+        Ok(self)
     }
 
     /// Creates intervals of this length without a limit, each of which differs at random by up to a
@@ -125,95 +185,24 @@ fn jitter(step: Duration, unit: Duration, jitter_share: f64) -> Duration {
 
 const NANOS_A_SECOND: u128 = 1_000_000_000;
 
-/// The options of [`RetryIntervals`]. [`build`](RetryIntervalsBuilder::build) checks all of them.
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until `build`"]
-pub struct RetryIntervalsBuilder(RetryIntervals);
-
-impl RetryIntervalsBuilder {
-    /// Sets the first intervals, one each; by default there are none.
-    pub fn first_steps(mut self, steps: impl IntoIterator<Item = Duration>) -> Self {
-        self.0.first_steps = steps.into_iter().collect();
-        self
-    }
-
-    /// Sets the interval that is repeated after the first ones; by default there is none.
-    pub fn regular_step(mut self, step: Duration) -> Self {
-        self.0.regular_step = Some(step);
-        self
-    }
-
-    /// Sets the greatest number of intervals in all: 1 or more, by default without a limit.
-    pub fn step_limit(mut self, steps: u64) -> Self {
-        self.0.step_limit = Some(steps);
-        self
-    }
-
-    /// Sets the unit of the random part of an interval: 1 ns or more, by default no random part.
-    #[doc(alias = "randomized")]
-    pub fn jitter_unit(mut self, unit: Duration) -> Self {
-        self.0.jitter_unit = Some(unit);
-        self
-    }
-
-    /// Sets the greatest random part as a share of the interval: 0 or more, by default 1. It has no
-    /// effect without [`jitter_unit`](RetryIntervalsBuilder::jitter_unit).
-    #[doc(alias = "truncated")]
-    pub fn jitter_share(mut self, share: f64) -> Self {
-        self.0.jitter_share = Some(share);
-        self
-    }
-
-    /// Returns the intervals.
-    ///
-    /// # Errors
-    /// [`IntervalsError`] if there is no interval at all or an option is out of range.
-    pub fn build(self) -> Result<RetryIntervals, IntervalsError> {
-        let RetryIntervals {
-            first_steps,
-            regular_step,
-            step_limit,
-            jitter_unit,
-            jitter_share,
-        } = &self.0;
-        if first_steps.is_empty() && regular_step.is_none() {
-            return Err(IntervalsError::NoIntervals);
-        }
-        if *step_limit == Some(0) {
-            return Err(IntervalsError::NoSteps);
-        }
-        if *jitter_unit == Some(Duration::ZERO) {
-            return Err(IntervalsError::JitterUnit);
-        }
-        match *jitter_share {
-            Some(share) if !(share.is_finite() && share >= 0.0) => {
-                Err(IntervalsError::JitterShare(share))
-            }
-            _ => Ok(self.0),
-        }
-    }
-}
-
-/// The reason why [`RetryIntervals`] could not be built.
+/// The reason why [`RetryIntervals`] are refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum IntervalsError {
-    /// There are neither `first_steps` nor a `regular_step`.
+    /// There are no steps.
     NoIntervals,
-    /// The `step_limit` is 0.
+    /// The step limit is 0.
     NoSteps,
-    /// `jitter_unit` is zero.
+    /// The unit of the jitter is zero.
     JitterUnit,
-    /// `jitter_share` has this value, which is negative, infinite or not a number.
+    /// The share of the jitter has this value, which is negative, infinite or not a number.
     JitterShare(f64),
 }
 
 impl fmt::Display for IntervalsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IntervalsError::NoIntervals => {
-                f.write_str("no intervals: first_steps is empty, and regular_step is not set")
-            }
+            IntervalsError::NoIntervals => f.write_str("no intervals: there are no steps"),
             IntervalsError::NoSteps => f.write_str("step_limit is 0, but must be at least 1"),
             IntervalsError::JitterUnit => {
                 f.write_str("jitter_unit is 0 ns, but must be at least 1 ns")

@@ -30,9 +30,6 @@ impl Subject {
     }
 }
 
-/// The type of a machine before its first message, up to the type of its value.
-const MACHINE: &str = "greenroom::machine::definition::Initial<";
-
 /// The suffix of the name of a closure, and of the future of an `async fn`.
 const CLOSURE: &str = "::{{closure}}";
 
@@ -47,12 +44,10 @@ pub(crate) fn called(future: &'static str, actor: &'static str) -> Cow<'static, 
             [.., actor, future] if future.contains("::") => return called(future, actor),
             _ => actor,
         };
-        // A machine is called after its value.
-        if let Some(value) = name.strip_prefix(MACHINE) {
-            name = value;
-        }
+        // A machine is called after its value, which is spawned with the first state.
+        name = name.strip_prefix('(').unwrap_or(name);
     }
-    let end = name.find(['<', '>']).unwrap_or(name.len());
+    let end = name.find(['<', '>', ',']).unwrap_or(name.len());
     short(name[..end].trim_end_matches(CLOSURE))
 }
 

@@ -194,13 +194,13 @@ fn on_return_delivers_the_result_of_a_future_as_a_message(home: &Home) {
                 on = &runtime
             );
             other.tell(45).unwrap();
-            cx.on_return(other, |result| (5, result.map(Option::unwrap)));
+            cx.on_join(other, |result| (5, result.map(Option::unwrap)));
             let killed = spawn!(
                 |_cx: Context<u32>| std::future::pending::<u32>(),
                 on = &runtime
             );
             killed.kill();
-            cx.on_return(killed, |result| (6, result));
+            cx.on_join(killed, |result| (6, result));
             let mut all = all(cx).await;
             all.sort_by_key(|(number, _)| *number);
             all.into_iter()

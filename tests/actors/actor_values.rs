@@ -1,8 +1,6 @@
 //! Actors that are values: the trait `Actor`.
 
-use greenroom::{
-    Actor, AskDetail, AskError, Context, Fault, Reply, SpawnProblem, actor_from, spawn,
-};
+use greenroom::{Actor, AskDetail, AskError, Context, Fault, Reply, SpawnProblem, spawn};
 
 use crate::support::{Gate, Log, WATCH, drive, on_workers, panic_of, within};
 
@@ -177,11 +175,12 @@ fn every_form_of_a_value_is_spawned() {
 
 #[test]
 fn a_value_that_cannot_be_spawned_is_returned() {
-    let error = actor_from(Tally(vec![1, 2])).try_spawn().unwrap_err();
+    let error = Tally(vec![1, 2]).into_builder().try_spawn().unwrap_err();
     assert_eq!(error.problem(), SpawnProblem::NoRuntime);
     assert_eq!(error.into_inner().0, [1, 2]);
     on_workers(1, async {
-        let error = actor_from(Tally(vec![3]))
+        let error = Tally(vec![3])
+            .into_builder()
             .capacity(0)
             .try_spawn()
             .unwrap_err();
@@ -190,7 +189,8 @@ fn a_value_that_cannot_be_spawned_is_returned() {
     });
     let runtime = greenroom::Runtime::new().unwrap();
     drive(runtime.shutdown());
-    let error = actor_from(Tally(vec![4]))
+    let error = Tally(vec![4])
+        .into_builder()
         .on(&runtime)
         .try_spawn()
         .unwrap_err();

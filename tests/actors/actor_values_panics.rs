@@ -7,7 +7,7 @@ use std::future::{Future, ready};
 use std::panic::resume_unwind;
 
 use greenroom::supervise::Restarts;
-use greenroom::{Actor, AskCause, AskError, Context, Fault, Reply, Runtime, actor_from, spawn};
+use greenroom::{Actor, AskCause, AskError, Context, Fault, Reply, Runtime, spawn};
 
 use crate::support::{
     Bomb, Drops, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, poll_once, within,
@@ -135,7 +135,7 @@ fn text<T>(result: Result<T, Fault>) -> Option<String> {
 fn a_value_that_goes_on_keeps_its_state_and_its_messages(home: &Home) {
     home.block_on(async {
         let seen = Log::default();
-        let doer = home.spawn(actor_from(Doer::that(Answers::GoOn, &seen)).name("doer"));
+        let doer = home.spawn(Doer::that(Answers::GoOn, &seen).into_builder().name("doer"));
         let (id, address) = (doer.id(), doer.address());
         let held = home.is_simulated().then(|| doer.address());
         doer.tell(Deed::Do(1)).unwrap();
@@ -157,7 +157,7 @@ fn a_value_that_goes_on_keeps_its_state_and_its_messages(home: &Home) {
 fn a_value_goes_on_after_each_of_many_panics(home: &Home) {
     home.block_on(async {
         let seen = Log::default();
-        let doer = home.spawn(actor_from(Doer::that(Answers::GoOn, &seen)));
+        let doer = home.spawn(Doer::that(Answers::GoOn, &seen).into_builder());
         let count = home.many(500);
         for number in 0..count {
             doer.tell(Deed::Fail("bomb", number % 3 == 0)).unwrap();
@@ -172,7 +172,7 @@ fn a_value_goes_on_after_each_of_many_panics(home: &Home) {
 fn a_panic_after_a_suspension_is_caught(home: &Home) {
     home.block_on(async {
         let seen = Log::default();
-        let doer = home.spawn(actor_from(Doer::that(Answers::GoOn, &seen)));
+        let doer = home.spawn(Doer::that(Answers::GoOn, &seen).into_builder());
         doer.tell(Deed::Fail("bomb, late", true)).unwrap();
         assert_eq!(doer.ask(Deed::Tell).await.unwrap(), [0]);
         doer.join().await.unwrap();
@@ -202,7 +202,7 @@ fn a_panic_in_the_call_of_a_handler_is_caught(home: &Home) {
     }
     keep_bombs_quiet();
     home.block_on(async {
-        let eager = home.spawn(actor_from(Eager(0)));
+        let eager = home.spawn(Eager(0).into_builder());
         let answer = eager.ask(|reply| reply).await;
         assert_eq!(cause(answer), panicked("bomb in the call"));
         assert_eq!(eager.ask(|reply| reply).await, Ok(2));
@@ -226,7 +226,7 @@ fn a_value_that_does_not_say_so_ends_with_the_panic(home: &Home) {
     keep_bombs_quiet();
     home.block_on(async {
         let log = Log::default();
-        let fragile = home.spawn(actor_from(Fragile(log.clone())));
+        let fragile = home.spawn(Fragile(log.clone()).into_builder());
         let (first, second) = (
             fragile.request(|reply| reply),
             fragile.request(|reply| reply),
@@ -239,7 +239,7 @@ fn a_value_that_does_not_say_so_ends_with_the_panic(home: &Home) {
         assert_eq!(log.len(), 0);
 
         let seen = Log::default();
-        let doer = home.spawn(actor_from(Doer::that(Answers::End, &seen)));
+        let doer = home.spawn(Doer::that(Answers::End, &seen).into_builder());
         let answer = doer.ask(|reply| Deed::Ask("bomb 2", reply)).await;
         assert_eq!(cause(answer), panicked("bomb 2"));
         assert_eq!(self::text(doer.join().await).as_deref(), Some("bomb 2"));
@@ -251,7 +251,9 @@ fn a_restarted_value_begins_from_its_clone_only_if_it_does_not_go_on(home: &Home
     home.block_on(async {
         for (answers, expected) in [(Answers::GoOn, vec![1, 2]), (Answers::End, vec![2])] {
             let seen = Log::default();
-            let doer = actor_from(Doer::that(answers, &seen)).restart(Restarts::on_fault());
+            let doer = Doer::that(answers, &seen)
+                .into_builder()
+                .restart(Restarts::on_fault());
             let doer = home.spawn(doer);
             doer.tell(Deed::Do(1)).unwrap();
             let answer = doer.ask(|reply| Deed::Ask("bomb 1", reply)).await;
@@ -271,19 +273,19 @@ fn a_restarted_value_begins_from_its_clone_only_if_it_does_not_go_on(home: &Home
 fn a_panic_in_panicked_takes_the_place_of_the_first(home: &Home) {
     home.block_on(async {
         let seen = Log::default();
-        let doer = home.spawn(actor_from(Doer::that(Answers::Panic, &seen)));
+        let doer = home.spawn(Doer::that(Answers::Panic, &seen).into_builder());
         let answer = doer.ask(|reply| Deed::Ask("bomb 1", reply)).await;
         assert_eq!(cause(answer), panicked("bomb in panicked"));
         assert_eq!(text(doer.join().await).as_deref(), Some("bomb in panicked"));
 
         // The payload of the first panic is dropped meanwhile, and panics.
         let (drops, seen) = (Drops::default(), Log::default());
-        let doer = home.spawn(actor_from(Doer::that(Answers::Panic, &seen)));
+        let doer = home.spawn(Doer::that(Answers::Panic, &seen).into_builder());
         doer.tell(Deed::Throw(Bomb::new(true, &drops))).unwrap();
         assert_eq!(text(doer.join().await).as_deref(), Some("bomb in panicked"));
         assert_eq!(drops.count(), 1);
 
-        let restarted = actor_from(Doer::that(Answers::Panic, &seen));
+        let restarted = Doer::that(Answers::Panic, &seen).into_builder();
         let restarted = home.spawn(restarted.restart(Restarts::on_fault()));
         restarted.tell(Deed::Do(1)).unwrap();
         let answer = restarted.ask(|reply| Deed::Ask("bomb 1", reply)).await;
@@ -314,7 +316,7 @@ fn a_panic_in_started_or_stopped_ends_the_value(home: &Home) {
     }
     keep_bombs_quiet();
     for part in ["started", "stopped"] {
-        let frame = home.spawn(actor_from(Frame(part)));
+        let frame = home.spawn(Frame(part).into_builder());
         let text = text(home.block_on(frame.join()));
         assert_eq!(text, Some(format!("bomb in {part}")));
     }
@@ -323,7 +325,7 @@ fn a_panic_in_started_or_stopped_ends_the_value(home: &Home) {
 fn a_value_that_is_stopped_in_panicked_handles_what_was_accepted(home: &Home) {
     let seen = Log::default();
     let held = home.hold();
-    let doer = home.spawn(actor_from(Doer::that(Answers::Stop, &seen)));
+    let doer = home.spawn(Doer::that(Answers::Stop, &seen).into_builder());
     doer.tell(Deed::Fail("bomb 1", false)).unwrap();
     doer.tell(Deed::Do(1)).unwrap();
     let address = doer.address();
@@ -335,7 +337,7 @@ fn a_value_that_is_stopped_in_panicked_handles_what_was_accepted(home: &Home) {
 fn a_value_that_is_killed_in_panicked_handles_nothing_more(home: &Home) {
     let seen = Log::default();
     let held = home.hold();
-    let doer = home.spawn(actor_from(Doer::that(Answers::Kill, &seen)));
+    let doer = home.spawn(Doer::that(Answers::Kill, &seen).into_builder());
     let mut bad = doer.request(|reply| Deed::Ask("bomb 1", reply));
     let mut next = doer.request(Deed::Tell);
     assert!(poll_once(&mut bad).is_pending());
@@ -376,7 +378,7 @@ fn sources_and_children_stay(home: &Home) {
         }
     }
     keep_bombs_quiet();
-    let parent = home.spawn(actor_from(Parent(Vec::new())));
+    let parent = home.spawn(Parent(Vec::new()).into_builder());
     let all = home.block_on(parent.join()).unwrap().0;
     assert_eq!(all, ["one", "bomb", "two", "child"]);
 }
@@ -411,7 +413,7 @@ fn a_panic_after_which_a_value_goes_on_is_not_reported() {
 #[test]
 fn a_split_value_goes_on_too() {
     let seen = Log::default();
-    let (address, doer) = actor_from(Doer::that(Answers::GoOn, &seen)).split();
+    let (address, doer) = Doer::that(Answers::GoOn, &seen).into_builder().split();
     let bad = address.request(|reply| Deed::Ask("bomb 1", reply));
     address.tell(Deed::Do(1)).unwrap();
     drop(address);

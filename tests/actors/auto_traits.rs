@@ -8,25 +8,25 @@ use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use greenroom::machine::{Ended, Initial, Machine, Next};
+use greenroom::machine::{Ended, Machine, Next};
 use greenroom::policy::{
     Policy, Polling, Prioritized, Runnable, Setup, Sharing, Simulated, Stealing, TaskInfo,
 };
 use greenroom::registry::{Broadcast, Group, JoinError, LookupError, Name, RegisterError, Wait};
-use greenroom::request::{Concurrently, First, FirstFault, Retry, Sequentially};
+use greenroom::request::{First, Retry, Sequentially};
 use greenroom::sim::{Failure, Run, RunProblem, TestProbe};
-use greenroom::supervise::{Restartable, Restarting, Restarts};
+use greenroom::supervise::{Restartable, Restarts};
 use greenroom::time::{
-    Instant, InstantError, Interval, IntervalsError, MissedTicks, RetryIntervals,
-    RetryIntervalsBuilder, Sleep, TimedOut, Timeout, sleep, timeout,
+    Instant, InstantError, Interval, IntervalsError, MissedTicks, RetryIntervals, Sleep, TimedOut,
+    sleep, timeout,
 };
 use greenroom::{
     ActorBuilder, ActorStatus, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
-    BuildError, Builder, Child, Context, Current, Deadlock, Detached, End, FallibleTask, Fault,
-    Handle, HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Recv, Refusal, RefusalKind,
-    Reply, Request, Runtime, SendError, SendFuture, ShutdownReport, SourceGuard, SpawnError,
-    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, UnhandledFault, Unsent,
-    WatchGuard, WeakAddress, WorkerStats, actor,
+    BuildError, Builder, Context, Current, Deadlock, Detached, End, FallibleTask, Fault, Handle,
+    HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Refusal, RefusalKind, Reply,
+    Request, Runtime, SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem, Stage,
+    Stats, Task, TellError, UnhandledFault, Unsent, WeakAddress, WorkerStats, actor, concurrently,
+    try_concurrently,
 };
 
 use crate::support::{WATCH, drive, within};
@@ -39,6 +39,11 @@ fn of<T: ?Sized>() -> Probe<T> {
 }
 
 fn of_value<T>(_: &T) -> Probe<T> {
+    Probe(PhantomData)
+}
+
+/// The probe of what a function returns, which may be a type without a name.
+fn of_result<A, T>(_: impl FnOnce(A) -> T) -> Probe<T> {
     Probe(PhantomData)
 }
 
@@ -118,13 +123,17 @@ fn addresses_and_handles_are_send_and_sync_if_their_messages_are_send() {
 #[test]
 fn contexts_replies_and_builders_are_send_if_their_contents_are() {
     table! {
-        Send Sync Unpin: Context<Message>, Recv<'static, Message>, Reply<Message>, Child;
-        - - Unpin: Context<Local>, Recv<'static, Local>, Reply<Local>;
+        Send Sync Unpin: Context<Message>, Reply<Message>;
+        - - Unpin: Context<Local>, Reply<Local>;
         Send Sync Unpin: ActorBuilder<Local, fn(), Local, Current>, Current, Detached;
         Send - Unpin: ActorBuilder<u32, Message, Local, Current>;
         - - Unpin: ActorBuilder<u32, Local, Local, Current>;
-        Send Sync Unpin: SourceGuard, WatchGuard, Interval, MissedTicks;
+        Send Sync Unpin: SourceGuard, Interval, MissedTicks;
     }
+    let received = of_result(|cx: &'static mut Context<Message>| cx.recv());
+    assert_eq!(found!(received), (true, true, true));
+    let received = of_result(|cx: &'static mut Context<Local>| cx.recv());
+    assert_eq!(found!(received), (false, false, true));
 }
 
 #[test]
@@ -138,10 +147,13 @@ fn policies_and_stats_are_send_and_sync_and_runnables_are_send() {
 
 #[test]
 fn a_split_actor_is_send_if_its_function_and_future_are() {
-    table! {
-        Send Sync Unpin: Split<Message, Message, Message>;
-        - Sync Unpin: Split<u32, Local, u32>, Split<u32, u32, Local>;
-    }
+    type Ran<A, T> = ActorBuilder<Message, A, Ready<T>>;
+    let split = of_result(|actor: Ran<Message, Message>| actor.split().1);
+    assert_eq!(found!(split), (true, true, true));
+    let split = of_result(|actor: Ran<Local, u32>| actor.split().1);
+    assert_eq!(found!(split), (false, true, true));
+    let split = of_result(|actor: Ran<u32, Local>| actor.split().1);
+    assert_eq!(found!(split), (false, true, true));
 }
 
 #[test]
@@ -150,11 +162,25 @@ fn a_restartable_actor_is_send_if_its_parts_are() {
         Send Sync Unpin: Restarts<Local>, Restartable<Local, u32, Ready<Local>>;
         Send - Unpin: Restartable<u32, Message, Ready<u32>>;
         - - Unpin: Restartable<u32, Local, Ready<u32>>;
-        Send Sync Unpin: Restarting<Message, u32, Ready<u32>>;
-        Send - Unpin: Restarting<u32, Message, Ready<u32>>, Restarting<u32, u32, Ready<Message>>;
-        - - Unpin: Restarting<u32, Local, Ready<u32>>, Restarting<u32, u32, Ready<Local>>;
-        - - Unpin: Restarting<Local, u32, Ready<u32>>;
     }
+    fn future_of<M, A, F, On>(_: ActorBuilder<M, A, F, On>) -> Probe<F> {
+        Probe(PhantomData)
+    }
+    macro_rules! restarted {
+        ($message:ty, $actor:ty, $output:ty) => {
+            found!(of_result(
+                |(it, rules): (
+                    ActorBuilder<$message, $actor, Ready<$output>>,
+                    Restarts<$output>
+                )| future_of(it.restart(rules))
+            ))
+        };
+    }
+    assert_eq!(restarted!(Message, u32, u32), (true, true, true));
+    assert_eq!(restarted!(u32, Message, u32), (true, false, true));
+    assert_eq!(restarted!(u32, u32, Message), (true, false, true));
+    assert_eq!(restarted!(u32, Local, u32), (false, false, true));
+    assert_eq!(restarted!(u32, u32, Local), (false, false, true));
 }
 
 #[test]
@@ -171,31 +197,51 @@ fn a_call_that_lends_a_context_is_send_if_its_future_is() {
 #[test]
 fn send_and_ask_futures_are_send_if_their_messages_are() {
     table! {
-        Send Sync Unpin: SendFuture<'static, u32>, Unsent<'static, u32>;
-        Send - Unpin: SendFuture<'static, Message>, Unsent<'static, Message>;
+        Send Sync Unpin: Unsent<'static, u32>;
+        Send - Unpin: Unsent<'static, Message>;
         Send Sync Unpin: Permit<Message>, Answer<Message>;
         - - Unpin: Permit<Local>, Answer<Local>;
         Send - Unpin: Request<Message>, Request<Local>;
-        - - Unpin: SendFuture<'static, Local>;
         Send Sync Unpin: Ask<'static, u32, Message, fn(Reply<Message>) -> u32>;
         Send - Unpin: Ask<'static, Message, Message, Question>;
         - - Unpin: Ask<'static, u32, Local, fn(Reply<Local>) -> u32>;
         - - Unpin: Ask<'static, u32, u32, Local>;
     }
+    let sent = of_result(|(to, message): (&'static Address<u32>, u32)| to.send(message));
+    assert_eq!(found!(sent), (true, true, true));
+    let sent = of_result(|(to, message): (&'static Address<Message>, Message)| to.send(message));
+    assert_eq!(found!(sent), (true, false, true));
+    let sent = of_result(|(to, message): (&'static Address<Local>, Local)| to.send(message));
+    assert_eq!(found!(sent), (false, false, true));
 }
 
 type Outcome = Result<u32, ()>;
+type Pair<F> = (F, Ready<u32>);
 type Retried<F> = Retry<fn() -> F, F, fn(&()) -> bool>;
 
 #[test]
 fn requests_are_send_if_their_futures_are() {
     table! {
-        Send Sync Unpin: Concurrently<(Ready<u32>, Ready<u32>)>, Concurrently<Vec<Ready<u32>>>;
-        Send Sync Unpin: Concurrently<FirstFault<[Ready<Outcome>; 2]>>, Retried<Ready<Outcome>>;
+        Send Sync Unpin: Retried<Ready<Outcome>>;
         Send Sync Unpin: Sequentially<u32, Ready<Outcome>, u32>;
-        - - Unpin: Concurrently<(Ready<Local>, Ready<u32>)>, Concurrently<Vec<Ready<Local>>>;
         - - Unpin: Sequentially<Local, Ready<Outcome>, u32>, Retried<Ready<Result<Local, ()>>>;
     }
+    let all = (true, true, true);
+    assert_eq!(found!(of_result(concurrently::<Pair<Ready<u32>>>)), all);
+    assert_eq!(found!(of_result(concurrently::<Vec<Ready<u32>>>)), all);
+    assert_eq!(
+        found!(of_result(try_concurrently::<[Ready<Outcome>; 2]>)),
+        all
+    );
+    let only_unpin = (false, false, true);
+    assert_eq!(
+        found!(of_result(concurrently::<Pair<Ready<Local>>>)),
+        only_unpin
+    );
+    assert_eq!(
+        found!(of_result(concurrently::<Vec<Ready<Local>>>)),
+        only_unpin
+    );
 }
 
 #[test]
@@ -206,9 +252,12 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
         Send Sync Unpin: Task<Message>, FallibleTask<Message>;
         Send Sync Unpin: Task<PhantomPinned>, Reply<PhantomPinned>;
         - Sync Unpin: Task<Local>, FallibleTask<Local>;
-        Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant, InstantError;
-        - - Unpin: Timeout<Local>;
+        Send Sync Unpin: Sleep, TimedOut, Instant, InstantError;
     }
+    let limited = of_result(|future: Sleep| timeout(Duration::MAX, future));
+    assert_eq!(found!(limited), (true, true, true));
+    let limited = of_result(|future: Ready<Local>| timeout(Duration::MAX, future));
+    assert_eq!(found!(limited), (false, false, true));
 }
 
 #[test]
@@ -235,8 +284,8 @@ impl<A: Send, S: Send + Sync, V: Send> Machine for Typed<A, S, V> {
 #[test]
 fn machines_are_sync_if_their_parts_are() {
     table! {
-        Send Sync Unpin: Initial<Typed<u32, u32, Message>>, Ended<Typed<u32, u32, u32>>;
-        Send - Unpin: Initial<Typed<Message, u32, u32>>, Ended<Typed<Message, u32, u32>>;
+        Send Sync Unpin: Ended<Typed<u32, u32, u32>>;
+        Send - Unpin: Ended<Typed<Message, u32, u32>>;
         Send - Unpin: Ended<Typed<u32, u32, Message>>, Next<Typed<u32, u32, u32>>;
     }
 }
@@ -255,12 +304,11 @@ fn errors_are_send_if_their_values_are() {
     table! {
         Send Sync Unpin: AskError, AskDetail, AskCause, End;
         Send Sync Unpin: AdoptError<Message, Message>, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
-        Send Sync Unpin: UnhandledFault<'static>, TryHostError<u32>, SpawnError<u32>;
+        Send Sync Unpin: UnhandledFault<'static>, SpawnError<u32>;
         Send Sync Unpin: TellError<u32>, SendError<u32>, First<u32>, IntervalsError;
-        Send Sync Unpin: Refusal, RefusalKind, RetryIntervals, RetryIntervalsBuilder;
+        Send Sync Unpin: Refusal, RefusalKind, RetryIntervals;
         Send - Unpin: TellError<Message>, SendError<Message>, SpawnError<Message>;
-        Send - Unpin: TryHostError<Message>;
-        - - Unpin: TellError<Local>, SendError<Local>, SpawnError<Local>, TryHostError<Local>;
+        - - Unpin: TellError<Local>, SendError<Local>, SpawnError<Local>;
     }
 }
 
@@ -280,31 +328,52 @@ macro_rules! unwinds {
     )+)+};
 }
 
+/// Evaluates to the probe's answers, in the order `UnwindSafe`, `RefUnwindSafe`.
+macro_rules! are_safe {
+    ($probe:expr) => {{
+        let probe = $probe;
+        (probe.is_unwind_safe(), probe.is_ref_unwind_safe())
+    }};
+}
+
 #[test]
 fn library_types_are_unwind_safe_whatever_messages_they_carry() {
     unwinds! {
         Safe: Runtime, KeepAlive, Pinned, Stage, Hosted<Torn>, Task<Torn>, FallibleTask<Torn>;
         Safe: Address<Torn>, WeakAddress<Torn>, Handle<Torn, Torn>, Join<Torn, Torn>;
-        Safe: Context<Torn>, Recv<'static, Torn>, Reply<Torn>, SourceGuard;
+        Safe: Context<Torn>, Reply<Torn>, SourceGuard;
         Safe: Name<Torn>, Group<Torn>, Wait<Torn>, LookupError, RegisterError, JoinError;
-        Safe: Permit<Torn>, Request<Torn>, Answer<Torn>, Child;
-        Safe: SendFuture<'static, Torn>, Ask<'static, Torn, Torn, Torn>, Split<Torn, Torn, Torn>;
-        Safe: Sleep, Interval, Instant, MissedTicks, Timeout<Sleep>, TimedOut;
+        Safe: Permit<Torn>, Request<Torn>, Answer<Torn>;
+        Safe: Ask<'static, Torn, Torn, Torn>;
+        Safe: Sleep, Interval, Instant, MissedTicks, TimedOut;
         Safe: ShutdownReport, Stats, WorkerStats, ActorStatus, TaskInfo, Runnable, Current, Detached;
         Safe: AskError, AskDetail, AskCause, End, AdoptError<Torn, Torn>, Deadlock, Fault, Panic, HostFault, SpawnProblem, Refusal, RefusalKind;
-        Safe: RetryIntervals, RetryIntervalsBuilder, IntervalsError, First<u32>;
-        Safe: Concurrently<(Ready<u32>, Ready<u32>)>, Retried<Ready<Outcome>>;
+        Safe: RetryIntervals, IntervalsError, First<u32>;
+        Safe: Retried<Ready<Outcome>>;
         Safe: Sequentially<u32, Ready<Outcome>, u32>;
-        // A list of futures is shared with their wakers.
-        -: Concurrently<Vec<Ready<u32>>>;
         Safe: UnhandledFault<'static>, Failure, RunProblem, Simulated;
         // Values that carry user data or an `io::Error` are as unwind-safe as that data;
         // `io::Error` is neither.
-        -: Torn, TellError<Torn>, SendError<Torn>, SpawnError<Torn>, TryHostError<Torn>;
-        -: ActorBuilder<u32, Torn, u32, Current>, Timeout<Torn>, Run<Torn>, BuildError;
-        Safe: TellError<u32>, SendError<u32>, SpawnError<u32>, TryHostError<u32>, Run<u32>;
+        -: Torn, TellError<Torn>, SendError<Torn>, SpawnError<Torn>;
+        -: ActorBuilder<u32, Torn, u32, Current>, Run<Torn>, BuildError;
+        Safe: TellError<u32>, SendError<u32>, SpawnError<u32>, Run<u32>;
         Safe: ActorBuilder<u32, u32, u32, Current>;
     }
+    let safe = (true, true);
+    let received = of_result(|cx: &'static mut Context<Torn>| cx.recv());
+    assert_eq!(are_safe!(received), safe);
+    let sent = of_result(|(to, message): (&'static Address<Torn>, Torn)| to.send(message));
+    assert_eq!(are_safe!(sent), safe);
+    let split = of_result(|actor: ActorBuilder<Torn, Torn, Ready<Torn>>| actor.split().1);
+    assert_eq!(are_safe!(split), safe);
+    let limited = of_result(|future: Sleep| timeout(Duration::MAX, future));
+    assert_eq!(are_safe!(limited), safe);
+    let limited = of_result(|future: Ready<Torn>| timeout(Duration::MAX, future));
+    assert_eq!(are_safe!(limited), (false, false));
+    assert_eq!(are_safe!(of_result(concurrently::<Pair<Ready<u32>>>)), safe);
+    // A list of futures is shared with their wakers.
+    let listed = of_result(concurrently::<Vec<Ready<u32>>>);
+    assert_eq!(are_safe!(listed), (false, false));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use greenroom::time::{interval, sleep, timeout};
+use greenroom::time::{Interval, sleep, timeout};
 use greenroom::{AskError, Context, HostFault, Reply, Runtime, unblock, yield_now};
 
 use crate::support::{Home, WATCH, drive, panic_of, within};
@@ -33,7 +33,7 @@ async fn durations_at_their_edges(silent: greenroom::Address<Reply<()>>) {
         let asked = silent.ask(|reply| reply).timeout(short).await;
         assert_eq!(asked, Err(AskError::TimedOut));
     }
-    let mut soon = interval(SHORT[1]);
+    let mut soon = Interval::new(SHORT[1]);
     for _ in 0..3 {
         soon.tick().await;
     }
@@ -45,7 +45,7 @@ async fn durations_at_their_edges(silent: greenroom::Address<Reply<()>>) {
         assert_eq!(timeout(long, async { yield_now().await }).await, Ok(()));
         let ask = silent.ask(|reply| reply).timeout(long);
         assert!(timeout(SHORT[1], ask).await.is_err());
-        let mut never = interval(long);
+        let mut never = Interval::new(long);
         never.tick().await;
         assert!(timeout(SHORT[1], never.tick()).await.is_err());
     }
@@ -91,7 +91,7 @@ fn timers_and_calls_in_a_runtime_that_has_ended_still_resolve() {
             sleep(Duration::from_millis(1)).await;
             let never = std::future::pending::<()>();
             assert!(timeout(Duration::from_millis(1), never).await.is_err());
-            interval(Duration::from_millis(1)).tick().await;
+            Interval::new(Duration::from_millis(1)).tick().await;
             yield_now().await;
             assert!(unblock(|| ()).fallible().await.is_none());
             assert!(greenroom::spawn(async {}).cancel().await.is_none());

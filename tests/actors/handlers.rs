@@ -5,8 +5,8 @@ use std::time::Duration;
 use greenroom::registry::Name;
 use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::{
-    Address, AskCause, AskError, Context, Fault, Reply, SendError, TellError, actor_from,
-    concurrently, spawn,
+    Actor, Address, AskCause, AskError, Context, Fault, Reply, SendError, TellError, concurrently,
+    spawn,
 };
 
 use crate::support::{Gate, Home, Log, in_every_home, on_workers};
@@ -130,7 +130,7 @@ greenroom::handlers! {
 }
 
 fn counter(home: &Home, counter: Counter) -> CounterAddress {
-    home.spawn(actor_from(counter)).into()
+    home.spawn(counter.into_builder()).into()
 }
 
 in_every_home!(
@@ -146,7 +146,7 @@ in_every_home!(
 );
 
 fn handlers_without_a_result_are_told_and_sent(home: &Home) {
-    let handle = home.spawn(actor_from(Counter::default()).capacity(2));
+    let handle = home.spawn(Counter::default().into_builder().capacity(2));
     let counter = CounterAddress::from(handle.address());
     home.block_on(async {
         for n in 0..10 {
@@ -184,7 +184,7 @@ fn handlers_with_a_result_are_asked(home: &Home) {
 }
 
 fn a_handler_may_fail_and_use_its_context(home: &Home) {
-    let handle = home.spawn(actor_from(Counter::default()));
+    let handle = home.spawn(Counter::default().into_builder());
     let (counter, id) = (CounterAddress::from(handle.address()), handle.id());
     home.block_on(async {
         let long = "x".repeat(300);
@@ -256,7 +256,7 @@ fn hooks_run_around_the_handlers(home: &Home) {
         name: "brave".into(),
         ..Counter::default()
     };
-    let handle = home.spawn(actor_from(brave));
+    let handle = home.spawn(brave.into_builder());
     let counter = CounterAddress::from(handle.address());
     home.block_on(async {
         let Err(AskError::NoReply(lost)) = counter.panic().await else {
@@ -274,7 +274,9 @@ fn hooks_run_around_the_handlers(home: &Home) {
 }
 
 fn a_fault_restarts_it_under_the_same_address(home: &Home) {
-    let restarted = actor_from(Counter::default()).restart(Restarts::default());
+    let restarted = Counter::default()
+        .into_builder()
+        .restart(Restarts::default());
     let counter = CounterAddress::from(home.spawn(restarted));
     home.block_on(async {
         assert_eq!(counter.added(5).await, Ok(5));
@@ -287,7 +289,7 @@ fn a_supervisor_and_a_name_take_it(home: &Home) {
     let name = Name::<CounterMessage>::new("counter").on(&home.runtime);
     home.block_on(home.spawn_task(async move {
         let supervisor = Supervisor::builder().spawn().unwrap();
-        let child = supervisor.start(actor_from(Counter::default())).unwrap();
+        let child = supervisor.start(Counter::default().into_builder()).unwrap();
         name.register(&child).unwrap();
         let counter = CounterAddress::from(name.get().unwrap());
         assert_eq!(counter.added(5).await, Ok(5));
@@ -398,7 +400,7 @@ fn a_result_of_nothing_is_awaited_and_a_reply_may_be_a_parameter() {
     on_workers(2, async {
         let stack = StackAddress::from(spawn!(Stack(vec!["a"])));
         stack.push("b").tell().unwrap();
-        let (reply, top) = greenroom::reply();
+        let (reply, top) = Reply::pair();
         stack.peek_later(reply).tell().unwrap();
         assert_eq!(top.await, Ok(Some("b")));
         assert_eq!(stack.pop().await, Ok(Some("b")));

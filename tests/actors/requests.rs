@@ -10,7 +10,7 @@ mod replies;
 mod retries;
 
 use std::cell::Cell;
-use std::future::{Future, Ready, pending, ready};
+use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use greenroom::request::First;
-use greenroom::time::{Instant, RetryIntervals, TimedOut, sleep};
+use greenroom::time::{Instant, RetryIntervals, TimedOut, sleep, timeout};
 use greenroom::{
     Address, AskDetail, AskError, Context, RefusalKind, Reply, Runtime, concurrently, retry,
-    sequentially, sim, spawn,
+    sequentially, sim, spawn, try_concurrently,
 };
 
 use crate::support::{WATCH, panic_of, poll_once, within};
@@ -49,7 +49,7 @@ async fn after(clock: &Address<(u32, Reply<u32>)>, hours: u32) -> Result<u32, As
 
 #[test]
 fn concurrent_requests_run_at_once_and_keep_their_order() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let clock = spawn!(clock(_));
         let start = Instant::now();
         let tuple = concurrently((after(&clock, 3), ready("now"), after(&clock, 1))).await;
@@ -79,7 +79,7 @@ fn no_requests_give_an_empty_output() {
         assert!(concurrently([] as [Ready<u32>; 0]).await.is_empty());
         concurrently(()).await;
         let none = Vec::<Ready<Result<u32, ()>>>::new();
-        assert_eq!(concurrently(none).first_fault().await, Ok(vec![]));
+        assert_eq!(try_concurrently(none).await, Ok(vec![]));
         assert_eq!(
             sequentially(None::<Ready<Result<u32, ()>>>).await,
             Ok(vec![])
@@ -109,11 +109,9 @@ fn a_tuple_has_up_to_twelve_requests() {
         };
         let outputs = concurrently(twelve()).await;
         assert_eq!((outputs.0, outputs.6, outputs.11), (Ok(1), Ok(7), Ok(12)));
-        let values = concurrently(twelve()).first_fault().await.unwrap();
+        let values = try_concurrently(twelve()).await.unwrap();
         assert_eq!((values.0, values.6, values.11), (1, 7, 12));
-        let one = concurrently((ready(Err::<(), _>("alone")),))
-            .first_fault()
-            .await;
+        let one = try_concurrently((ready(Err::<(), _>("alone")),)).await;
         assert_eq!(
             one,
             Err(First {
@@ -126,21 +124,21 @@ fn a_tuple_has_up_to_twelve_requests() {
 
 #[test]
 fn the_first_fault_ends_the_other_requests_and_says_which_failed() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let clock = spawn!(clock(_));
         let fails = |hours| async move {
             sleep(HOUR * hours).await;
             Err::<u32, _>(AskError::NoReply(AskDetail::default()))
         };
         let start = Instant::now();
-        let first = concurrently((after(&clock, 1), fails(2), after(&clock, 3))).first_fault();
+        let first = try_concurrently((after(&clock, 1), fails(2), after(&clock, 3)));
         let expected = Err(First {
             index: 1,
             error: AskError::NoReply(AskDetail::default()),
         });
         assert_eq!(first.await, expected.map(|(): ()| (0, 0, 0)));
         let requests = [after(&clock, 1), after(&clock, 3)];
-        assert_eq!(concurrently(requests).first_fault().await, Ok(vec![1, 3]));
+        assert_eq!(try_concurrently(requests).await, Ok(vec![1, 3]));
         assert!(start.elapsed() < HOUR * 5 + LATE, "{:?}", start.elapsed());
     });
 }
@@ -156,7 +154,7 @@ fn requests_start_with_the_first_poll_and_end_with_the_drop() {
             "not polled, not sent"
         );
         assert_eq!(
-            requests.timeout(Duration::from_millis(1)).await,
+            timeout(Duration::from_millis(1), requests).await,
             Err(TimedOut)
         );
         assert_eq!(
@@ -170,7 +168,7 @@ fn requests_start_with_the_first_poll_and_end_with_the_drop() {
             made.set(made.get() + 1);
             kept.ask(Keep::Reply)
         });
-        let sequence = sequentially(requests).timeout(Duration::from_millis(1));
+        let sequence = timeout(Duration::from_millis(1), sequentially(requests));
         assert_eq!(replies.get(), 0);
         assert_eq!(sequence.await, Err(TimedOut));
         assert_eq!(replies.get(), 1, "the second waits for the first");
@@ -200,7 +198,7 @@ async fn keep(mut cx: Context<Keep>) {
 
 #[test]
 fn sequential_requests_follow_each_other() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let clock = spawn!(clock(_));
         let start = Instant::now();
         let answers = sequentially([2, 1, 3].map(|hours| after(&clock, hours))).await;
@@ -233,7 +231,7 @@ async fn makes(mut cx: Context<Result<[bool; 3], TimedOut>>, kept: Address<Keep>
         sleep(HOUR).await;
         true
     };
-    let all = concurrently((first, created, last)).timeout(HOUR * 2);
+    let all = timeout(HOUR * 2, concurrently((first, created, last)));
     let all = async {
         all.await
             .map(|(first, created, last)| [first, created, last])
@@ -248,7 +246,7 @@ async fn makes(mut cx: Context<Result<[bool; 3], TimedOut>>, kept: Address<Keep>
 
 #[test]
 fn requests_of_an_actor_end_with_its_stop_or_their_time() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         for (wait, ends_with) in [
             (HOUR, RefusalKind::Aborted),
             (HOUR * 3, RefusalKind::TimedOut),
@@ -273,7 +271,7 @@ async fn delays(mut cx: Context<()>) -> (bool, u64) {
 
 #[test]
 fn a_delay_in_a_sequence_ends_at_its_time_and_one_of_an_actor_with_its_stop() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let (clock, start) = (spawn!(clock(_)), Instant::now());
         let pause = async || {
             sleep(HOUR).await;
@@ -356,11 +354,9 @@ fn requests_of_borrowed_actors_may_be_made_in_spawned_tasks_and_actors() {
             left -= 1;
             left > 0
         });
-        let both = concurrently((retried(), counted.timeout(HOUR * 9))).await;
+        let both = concurrently((retried(), timeout(HOUR * 9, counted))).await;
         assert_eq!(both, (Ok(1), Ok(Ok(2))));
-        let first = concurrently(vec![retried(), retried()])
-            .first_fault()
-            .timeout(HOUR * 9);
+        let first = timeout(HOUR * 9, try_concurrently(vec![retried(), retried()]));
         assert_eq!(first.await, Ok(Ok(vec![1, 1])));
         let borrowed = sequentially(hours.iter().map(|hours| after(&clock, *hours)));
         assert_eq!(concurrently([borrowed]).await, [Ok(vec![1, 2])]);
@@ -392,7 +388,7 @@ fn a_poll_after_completion_panics_and_does_nothing() {
     let over = |name: &str| format!("`{name}` polled after it was ready");
     let failed = || [ready(Ok(1)), ready(Err("no ink")), ready(Ok(3))];
     assert_eq!(polled_again(concurrently(failed())), over("concurrently"));
-    let first = concurrently(failed()).first_fault();
+    let first = try_concurrently(failed());
     assert_eq!(polled_again(first), over("concurrently"));
     assert_eq!(
         polled_again(concurrently((ready(1), ready(2)))),
@@ -411,14 +407,4 @@ fn a_poll_after_completion_panics_and_does_nothing() {
     };
     assert_eq!(polled_again(retry(&intervals, once)), over("retry"));
     assert_eq!(made.get(), 1);
-}
-
-#[test]
-#[should_panic(expected = "the requests run already")]
-fn requests_that_run_cannot_be_asked_for_the_first_fault_only() {
-    greenroom::run(async {
-        let mut requests = concurrently([pending::<Result<(), ()>>()]);
-        assert!(futures::poll!(&mut requests).is_pending());
-        drop(requests.first_fault());
-    });
 }

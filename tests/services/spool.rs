@@ -134,7 +134,7 @@ async fn hold(spool: &Spool<Job, usize>) -> Held {
 
 /// Gives a request to the spool.
 fn post(spool: &Spool<Job, usize>, job: Job) -> greenroom::Answer<usize> {
-    let (reply, answer) = greenroom::reply();
+    let (reply, answer) = Reply::pair();
     spool.tell(job, reply).unwrap();
     answer
 }
@@ -171,5 +171,5 @@ fn cause(outcome: Result<usize, AskError>) -> AskCause {
 
 /// Returns the number of requests whose outcome the counters have.
 fn settled(status: SpoolStatus) -> u64 {
-    status.answered + status.lost + status.unwanted + status.refused.total()
+    status.answered + status.lost + status.unwanted + status.refused()
 }

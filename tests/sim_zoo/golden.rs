@@ -253,7 +253,7 @@ async fn sources(_: Version) {
         let asked = doubler.address();
         let answer = async move { asked.ask(|reply| (15, reply)).await };
         cx.on_return(answer, |answer| answer.unwrap().unwrap());
-        cx.on_return(spawn!(|_cx: Context<()>| async { 40 }), |result| {
+        cx.on_join(spawn!(|_cx: Context<()>| async { 40 }), |result| {
             result.unwrap()
         });
         let mut all = Vec::new();

@@ -18,9 +18,10 @@ use greenroom::registry::{Group, Name};
 use greenroom::sim::TestProbe;
 use greenroom::spool::Spool;
 use greenroom::supervise::Supervisor;
-use greenroom::time::{RetryIntervals, interval, sleep, timeout};
+use greenroom::time::{Interval, RetryIntervals, sleep, timeout};
 use greenroom::{
-    Address, Context, Driver, Reply, Runtime, actor, concurrently, retry, sequentially, unblock,
+    Address, Context, Driver, Reply, Runtime, actor, concurrently, retry, sequentially,
+    try_concurrently, unblock,
 };
 
 #[cfg(target_os = "linux")]
@@ -126,7 +127,7 @@ fn questions(home: &Home) {
             "a request without room",
             silent.0.request(ask).timeout(HOUR),
         );
-        let (_reply, answer) = greenroom::reply::<u32>();
+        let (_reply, answer) = Reply::<u32>::pair();
         leaves("an answer", answer);
         let map = idle::<Reply<u32>>(home);
         let mapped = map.0.map(|reply| reply);
@@ -246,7 +247,7 @@ fn timers(home: &Home) {
     in_and_outside(home, async || {
         leaves("sleep", sleep(HOUR));
         leaves("timeout", timeout(HOUR, pending::<()>()));
-        let mut ticks = interval(HOUR);
+        let mut ticks = Interval::new(HOUR);
         ticks.tick().await;
         leaves("tick", ticks.tick());
         leaves("tick, again", ticks.tick());
@@ -262,8 +263,8 @@ fn several_futures(home: &Home) {
         };
         leaves("concurrently", concurrently((hour(), hour())));
         leaves("concurrently in a list", concurrently(vec![hour(), hour()]));
-        let first = concurrently(vec![hour(), hour()]).first_fault();
-        leaves("first_fault", first);
+        let first = try_concurrently(vec![hour(), hour()]);
+        leaves("try_concurrently", first);
         leaves("sequentially", sequentially([hour(), hour()]));
         let intervals = RetryIntervals::exponential(HOUR, HOUR);
         leaves("an attempt of retry", retry(&intervals, hour));

@@ -18,7 +18,7 @@ use futures::executor::block_on;
 use futures::future::{Either, select};
 use futures::stream;
 use greenroom::supervise::Restarts;
-use greenroom::time::{interval, sleep, timeout};
+use greenroom::time::{Interval, sleep, timeout};
 use greenroom::{
     Address, AskError, Context, Detached, Handle, Pinned, Reply, Runtime, actor, spawn, unblock,
     yield_now,
@@ -221,7 +221,7 @@ fn sources() {
             }
         });
         runtime.block_on(async {
-            let mut ticks = interval(MOMENT);
+            let mut ticks = Interval::new(MOMENT);
             for reader in readers {
                 ticks.tick().await;
                 assert!(reader.join().await.unwrap() >= 100);

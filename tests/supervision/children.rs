@@ -5,14 +5,12 @@ mod trees;
 
 use std::time::Duration;
 
-use greenroom::{
-    Address, Child, Context, Fault, Handle, Reply, Runtime, UnhandledFault, actor, spawn,
-};
+use greenroom::{Address, Context, Fault, Handle, Reply, Runtime, UnhandledFault, actor, spawn};
 
 use crate::support::{
     Gate, Home, Log, WATCH, in_every_home, keep_bombs_quiet, panic_of, poll_once, within,
 };
-use greenroom::policy::Sharing;
+use greenroom::policy::{Sharing, TaskInfo};
 
 in_every_home!(
     the_result_of_a_child_is_a_message,
@@ -258,16 +256,21 @@ fn children_are_listed_until_their_results_arrive(home: &Home) {
             let address = first.address();
             cx.adopt(first, ended);
             cx.adopt(second, ended);
-            let listed: Vec<Child> = cx.children().collect();
+            let listed: Vec<TaskInfo> = cx.children().collect();
             let names = [Some("first".to_owned()), None];
-            assert!(listed.iter().map(|child| child.id).eq(ids));
-            assert!(listed.iter().map(|child| child.name.clone()).eq(names));
+            assert!(listed.iter().map(|child| child.id()).eq(ids));
+            assert!(
+                listed
+                    .iter()
+                    .map(|child| child.name().map(Into::into))
+                    .eq(names)
+            );
             address.stop();
             address.closed().await;
             assert_eq!(cx.children().len(), 2, "the result was not received");
             let _myself = cx.address();
             assert_eq!(cx.recv().await, Some(Message::Ended(0)));
-            assert!(cx.children().map(|child| child.id).eq([ids[1]]));
+            assert!(cx.children().map(|child| child.id()).eq([ids[1]]));
         }));
         parent.join().await.unwrap();
     });

@@ -8,7 +8,7 @@ mod model;
 mod restarts;
 mod saved;
 
-use greenroom::machine::{Ended, Initial, Machine, Next, machine};
+use greenroom::machine::{Ended, Machine, Next};
 use greenroom::{ActorBuilder, Context, Reply};
 
 use crate::support::{Gate, Log};
@@ -16,7 +16,11 @@ use crate::support::{Gate, Log};
 /// A gate that opens and closes, and lets numbers pass while it is open.
 struct Turnstile {
     passed: Log<u32>,
+    saved_capacity: usize,
 }
+
+/// More messages than a machine of a test saves, if it does not test that.
+const MANY: usize = 16_384;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
@@ -72,15 +76,31 @@ impl Machine for Turnstile {
             }
         }
     }
+
+    fn saved_capacity(&self) -> usize {
+        self.saved_capacity
+    }
 }
 
 /// The builder of a turnstile that is closed.
 fn closed(
     passed: &Log<u32>,
-) -> ActorBuilder<Message, Initial<Turnstile>, impl Future<Output = Ended<Turnstile>> + Send + use<>>
+) -> ActorBuilder<Message, (Turnstile, State), impl Future<Output = Ended<Turnstile>> + Send + use<>>
 {
-    let passed = passed.clone();
-    machine(Turnstile { passed }, State::Closed)
+    saving(passed, MANY)
+}
+
+/// The builder of a turnstile that is closed, and saves at most this many messages.
+fn saving(
+    passed: &Log<u32>,
+    saved_capacity: usize,
+) -> ActorBuilder<Message, (Turnstile, State), impl Future<Output = Ended<Turnstile>> + Send + use<>>
+{
+    let turnstile = Turnstile {
+        passed: passed.clone(),
+        saved_capacity,
+    };
+    turnstile.into_builder(State::Closed)
 }
 
 /// Returns the number of a message that has one.

@@ -83,8 +83,7 @@ fn ever<T>() -> Restarts<T> {
 
 /// Intervals that never end.
 fn never() -> RetryIntervals {
-    let intervals = RetryIntervals::builder().regular_step(Duration::MAX);
-    intervals.build().unwrap()
+    RetryIntervals::every(Duration::MAX)
 }
 
 /// Returns the text of the panic with which an actor ended.

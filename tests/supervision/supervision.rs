@@ -172,7 +172,7 @@ fn patient(strategy: Strategy) -> SupervisorBuilder {
 
 /// Lets a child hold a message for good. Returns when it does.
 async fn hold(child: &Address<Job>) -> Answer<()> {
-    let (reply, answer) = greenroom::reply();
+    let (reply, answer) = Reply::pair();
     let holds = Gate::default();
     let hold = Job::Hold(holds.clone(), Gate::default(), reply);
     child.tell(hold).unwrap();
@@ -185,7 +185,7 @@ type Escaped = (Place, Answer<()>);
 
 /// Lets a child put its context into a place. Returns when it has.
 async fn escape(child: &Address<Job>) -> Escaped {
-    let (reply, answer) = greenroom::reply();
+    let (reply, answer) = Reply::pair();
     let place = Place::default();
     child.tell(Job::Escape(place.clone(), reply)).unwrap();
     while place.lock().unwrap().is_none() {

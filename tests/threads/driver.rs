@@ -310,10 +310,11 @@ fn a_driver_that_panics_is_reported() {
             // A worker with a deadline sleeps in its driver.
             let sleeps = greenroom::time::sleep(Duration::from_secs(3600));
             runtime.spawn(sleeps).detach();
-            let Warning::WorkerPanicked(warning) = crate::support::received(&warnings) else {
+            let warning = crate::support::received(&warnings);
+            let Warning::WorkerPanicked { continues, .. } = &warning else {
                 panic!("another warning")
             };
-            assert!(matches!(warning.continues, Continues::WithoutDriver));
+            assert!(matches!(continues, Continues::WithoutDriver));
             let text = warning.to_string();
             assert!(
                 text.starts_with("worker 0 panicked outside any turn: a driver "),

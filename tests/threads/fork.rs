@@ -19,8 +19,8 @@ use futures::task::Spawn;
 use greenroom::market::{Job, Market};
 use greenroom::time::{sleep, timeout};
 use greenroom::{
-    Context, Detached, HostFault, Pinned, Reply, Runtime, SpawnProblem, TryHostError, actor, spawn,
-    unblock, yield_now,
+    Context, Detached, HostFault, Pinned, Reply, Runtime, SpawnProblem, actor, spawn, unblock,
+    yield_now,
 };
 
 use crate::child::{alone, interrupt};
@@ -246,7 +246,7 @@ fn fallible_calls_return_errors_in_the_child() {
             let gone = drive(pinned.host(|| 42)).unwrap_err();
             assert!(matches!(gone, HostFault::Gone));
             let gone = drive(pinned.try_host(|| Err::<(), ()>(()))).unwrap_err();
-            assert!(matches!(gone, TryHostError::Host(HostFault::Gone)));
+            assert!(matches!(gone, HostFault::Gone));
             drive(interrupted).unwrap_err();
         });
         assert_eq!(runtime.block_on(hosted.with(|value| *value)).unwrap(), 42);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use greenroom::time::{Instant, MissedTicks, interval, sleep};
+use greenroom::time::{Instant, Interval, MissedTicks, sleep};
 
 use crate::support::{Home, drive, in_every_home, panic_of, poll_once};
 
@@ -18,7 +18,7 @@ in_every_home!(
 
 fn the_first_tick_is_at_once_and_none_is_early(home: &Home) {
     home.block_on(home.spawn_task(async {
-        let mut ticks = interval(PERIOD);
+        let mut ticks = Interval::new(PERIOD);
         let first = ticks.tick().await;
         for n in 1..5 {
             let due = ticks.tick().await;
@@ -31,7 +31,7 @@ fn the_first_tick_is_at_once_and_none_is_early(home: &Home) {
 /// Misses some ticks. Returns when the next three ticks were due and when the first of them was
 /// taken, both counted from the last tick before.
 async fn after_a_pause(missed: MissedTicks) -> ([Duration; 3], Duration) {
-    let mut ticks = interval(PERIOD).with_missed_ticks(missed);
+    let mut ticks = Interval::new(PERIOD).with_missed_ticks(missed);
     let start = ticks.tick().await;
     sleep(PERIOD * 5).await;
     let first = ticks.tick().await - start;
@@ -69,7 +69,7 @@ fn missed_ticks_may_delay_the_later_ones(home: &Home) {
 
 #[test]
 fn an_interval_is_a_stream_that_works_on_any_executor() {
-    let ticks: Vec<_> = futures::executor::block_on(interval(PERIOD).take(3).collect());
+    let ticks: Vec<_> = futures::executor::block_on(Interval::new(PERIOD).take(3).collect());
     let passed = ticks[2] - ticks[0];
     // Ticks missed on a slow machine are skipped.
     assert!(passed >= PERIOD * 2 && passed.as_nanos() % PERIOD.as_nanos() == 0);
@@ -78,14 +78,14 @@ fn an_interval_is_a_stream_that_works_on_any_executor() {
 #[test]
 fn a_period_of_zero_panics_and_an_endless_period_ticks_once() {
     let here = line!() + 1;
-    let (text, file, line) = panic_of(|| interval(Duration::ZERO));
+    let (text, file, line) = panic_of(|| Interval::new(Duration::ZERO));
     assert!(
         text.contains("the period is zero") && text.contains("1 nanosecond"),
         "{text}"
     );
     assert_eq!((file.as_str(), line), (file!(), here));
     for period in [Duration::MAX, Duration::from_nanos(u64::MAX)] {
-        let mut ticks = interval(period);
+        let mut ticks = Interval::new(period);
         drive(ticks.tick());
         assert!(poll_once(&mut ticks.next()).is_pending());
     }

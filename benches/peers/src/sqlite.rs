@@ -96,6 +96,7 @@ impl Database for (Hosted<Connection>, Pinned) {
         let pinned = Runtime::current().spawn_pinned("sqlite");
         let pinned = pinned.expect("a thread can be started");
         let opened = pinned.try_host(Connection::open_in_memory).await;
+        let opened = opened.expect("its thread lives");
         (opened.expect("it opens"), pinned)
     }
 

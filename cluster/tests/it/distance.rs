@@ -15,7 +15,7 @@ const LEASE: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_silent_node_is_lost_after_one_and_a_half_leases() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair { net, far, .. } = &pair().await;
         net.partition(["shop"], ["desk"]);
         let start = Instant::now();
@@ -28,7 +28,7 @@ fn a_silent_node_is_lost_after_one_and_a_half_leases() {
 
 #[test]
 fn a_node_that_only_hears_nothing_is_lost_as_well() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair { net, far, .. } = &pair().await;
         net.silence("shop", "desk");
         assert_eq!(far.ended().await, RemoteEnd::Lost);
@@ -37,7 +37,7 @@ fn a_node_that_only_hears_nothing_is_lost_as_well() {
 
 #[test]
 fn a_killed_node_is_lost_at_once() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair { net, far, .. } = &pair().await;
         net.crash("shop");
         let start = Instant::now();
@@ -60,7 +60,7 @@ fn an_idle_link_is_kept_up() {
 
 #[test]
 fn a_lookup_finds_the_same_actor_within_5_s_after_a_heal() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair { net, desk, far, .. } = &pair().await;
         far.tell(Tally::Add(40)).unwrap();
         assert_eq!(far.ask(Tally::Total).await, Ok(40));
@@ -82,7 +82,7 @@ fn a_lookup_finds_the_same_actor_within_5_s_after_a_heal() {
 
 #[test]
 fn a_short_partition_loses_nothing() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair { net, far, .. } = &pair().await;
         net.partition(["shop"], ["desk"]);
         far.tell(Tally::Add(42)).unwrap();
@@ -94,7 +94,7 @@ fn a_short_partition_loses_nothing() {
 
 #[test]
 fn each_ask_ends_when_its_node_dies() {
-    sim::explore(seeds(50), || async {
+    sim::explore(seeds(50), |_| async {
         let Pair { net, far, .. } = &pair().await;
         let asks = (0..20).map(|_| async { far.ask(Tally::Keep).await });
         let crash = async {
@@ -111,7 +111,7 @@ fn each_ask_ends_when_its_node_dies() {
 
 #[test]
 fn an_ask_ends_when_its_reply_is_dropped_or_its_actor_ends() {
-    sim::explore(seeds(50), || async {
+    sim::explore(seeds(50), |_| async {
         let Pair { far, .. } = &pair().await;
         let forgotten = far.ask(Tally::Forget).await;
         assert!(
@@ -134,7 +134,7 @@ fn an_ask_ends_when_its_reply_is_dropped_or_its_actor_ends() {
 
 #[test]
 fn a_timeout_ends_an_ask_and_the_reply_is_not_wanted() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair { shop, far, .. } = &pair().await;
         let kept = far.ask(Tally::Keep).timeout(Duration::from_secs(1)).await;
         assert_eq!(kept, Err(RemoteAskError::TimedOut));
@@ -144,7 +144,7 @@ fn a_timeout_ends_an_ask_and_the_reply_is_not_wanted() {
 
 #[test]
 fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
-    sim::explore(seeds(50), || async {
+    sim::explore(seeds(50), |_| async {
         let net = SimNet::new();
         let shop = node("shop", &net).await;
         let (go, wait) = futures::channel::oneshot::channel::<()>();
@@ -183,7 +183,7 @@ fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
 
 #[test]
 fn what_waits_for_room_when_its_link_ends_is_not_handled_after_a_new_lookup() {
-    sim::explore(seeds(50), || async {
+    sim::explore(seeds(50), |_| async {
         let net = SimNet::new();
         let shop = node("shop", &net).await;
         let (go, wait) = futures::channel::oneshot::channel::<()>();
@@ -213,7 +213,7 @@ fn what_waits_for_room_when_its_link_ends_is_not_handled_after_a_new_lookup() {
 
 #[test]
 fn a_stream_ends_when_its_last_address_is_dropped_and_all_was_taken() {
-    sim::explore(seeds(50), || async {
+    sim::explore(seeds(50), |_| async {
         let Pair {
             shop,
             actor: _actor,
@@ -235,7 +235,7 @@ fn a_stream_ends_when_its_last_address_is_dropped_and_all_was_taken() {
 
 #[test]
 fn an_actor_too_many_is_told_with_the_limit() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let limits = Limits {
             streams: 1,
             ..Limits::default()
@@ -257,7 +257,7 @@ fn an_actor_too_many_is_told_with_the_limit() {
 
 #[test]
 fn a_full_actor_holds_up_no_other() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair {
             shop, desk, far, ..
         } = &pair().await;
@@ -289,7 +289,7 @@ fn a_full_actor_holds_up_no_other() {
 
 #[test]
 fn a_sender_that_gives_up_lets_the_next_one_go() {
-    sim::explore(seeds(50), || async {
+    sim::explore(seeds(50), |_| async {
         let net = SimNet::new();
         let shop = node("shop", &net).await;
         let actor = spawn!(tally(_), capacity = 1);
@@ -315,7 +315,7 @@ fn a_sender_that_gives_up_lets_the_next_one_go() {
 
 #[test]
 fn frames_that_come_late_keep_the_order() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair { net, far, .. } = &pair().await;
         net.loss(0.3, Duration::from_millis(200));
         net.delay(Duration::ZERO..Duration::from_millis(30));
@@ -350,7 +350,7 @@ fn nodes_with_different_leases_keep_their_link() {
 
 #[test]
 fn a_node_that_comes_back_is_another_life() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair { net, desk, far, .. } = &pair().await;
         far.tell(Tally::Add(1)).unwrap();
         let again = Node::builder("shop").net(net).open().await.unwrap();
@@ -365,7 +365,7 @@ fn a_node_that_comes_back_is_another_life() {
 
 #[test]
 fn a_sender_with_a_smaller_limit_is_given_its_credit() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let of_desk = Limits {
             bytes: 1000,
             ..Limits::default()
@@ -380,7 +380,7 @@ fn a_sender_with_a_smaller_limit_is_given_its_credit() {
 
 #[test]
 fn a_close_takes_at_most_a_second_with_a_dead_link() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let Pair { net, desk, far, .. } = pair().await;
         net.partition(["shop"], ["desk"]);
         far.tell(Tally::Add(1)).unwrap();
@@ -393,7 +393,7 @@ fn a_close_takes_at_most_a_second_with_a_dead_link() {
 
 #[test]
 fn a_peer_too_many_is_refused() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let net = SimNet::new();
         let limits = Limits {
             peers: 1,

@@ -83,5 +83,5 @@ async fn history() {
 
 #[test]
 fn random_histories_keep_what_is_promised() {
-    sim::explore(seeds(40), history);
+    sim::explore(seeds(40), |_| history());
 }

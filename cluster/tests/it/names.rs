@@ -25,7 +25,7 @@ fn published(node: &Node) -> Published<Tally> {
 
 #[test]
 fn all_holders_of_a_name_are_listed() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let net = SimNet::new();
         let nodes = [
             node("a", &net).await,
@@ -49,7 +49,7 @@ fn all_holders_of_a_name_are_listed() {
 
 #[test]
 fn lookups_of_two_names_in_turn_find_all_holders_of_both() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let net = SimNet::new();
         let [a, b, c] = [
             node("a", &net).await,
@@ -75,7 +75,7 @@ fn lookups_of_two_names_in_turn_find_all_holders_of_both() {
 
 #[test]
 fn in_a_partition_both_sides_go_on() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let net = SimNet::new();
         let nodes = [node("a", &net).await, node("b", &net).await];
         let _published = nodes.each_ref().map(published);
@@ -112,7 +112,7 @@ fn in_a_partition_both_sides_go_on() {
 
 #[test]
 fn an_actor_that_was_stopped_loses_its_name_at_the_next_message() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let net = SimNet::new();
         let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
         let (_go, wait) = futures::channel::oneshot::channel::<()>();
@@ -132,7 +132,7 @@ fn an_actor_that_was_stopped_loses_its_name_at_the_next_message() {
 
 #[test]
 fn a_watch_tells_what_comes_and_goes() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair {
             net,
             shop,
@@ -165,7 +165,7 @@ fn a_watch_tells_what_comes_and_goes() {
 
 #[test]
 fn a_dropped_guard_takes_the_name_and_not_the_actor() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let net = SimNet::new();
         let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
         let published = published(&shop);
@@ -184,7 +184,7 @@ fn a_dropped_guard_takes_the_name_and_not_the_actor() {
 
 #[test]
 fn a_name_keeps_no_actor_open() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let net = SimNet::new();
         let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
         let actor = spawn!(tally(_));
@@ -198,7 +198,7 @@ fn a_name_keeps_no_actor_open() {
 
 #[test]
 fn a_lookup_waits_for_a_name() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let net = SimNet::new();
         let desk = node("desk", &net).await;
         let found = desk
@@ -225,7 +225,7 @@ impl Remote for Other {
 
 #[test]
 fn another_kind_is_told_with_both_names() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let Pair {
             desk, far, actor, ..
         } = &pair().await;
@@ -256,7 +256,7 @@ async fn tries(mut cx: Context<Carry<Tally>>) -> (RemoteAskError, NotSent<Tally>
 
 #[test]
 fn an_address_of_another_kind_handles_nothing_and_tells_both_kinds() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let net = SimNet::new();
         let [shop, desk] = [node("shop", &net).await, node("desk", &net).await];
         let actor = spawn!(tries(_));
@@ -280,7 +280,7 @@ fn an_address_of_another_kind_handles_nothing_and_tells_both_kinds() {
 
 #[test]
 fn an_unknown_name_tells_who_was_asked() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let Pair { desk, .. } = &pair().await;
         let unknown = desk.lookup::<Tally>("tilly").await.unwrap_err();
         let text = "no actor has the name \"tilly\": waited 5s, connected with shop";
@@ -290,7 +290,7 @@ fn an_unknown_name_tells_who_was_asked() {
 
 #[test]
 fn a_name_that_cannot_be_published_is_refused_with_the_reason() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let net = SimNet::new();
         let limits = Limits {
             names: 2,
@@ -329,7 +329,7 @@ fn a_name_that_cannot_be_published_is_refused_with_the_reason() {
 
 #[test]
 fn an_address_in_a_message_leads_to_a_third_node() {
-    sim::explore(seeds(50), || async {
+    sim::explore(seeds(50), |_| async {
         let net = SimNet::new();
         let nodes = [
             node("a", &net).await,

@@ -61,7 +61,7 @@ async fn worker(mut cx: Context<Work>) -> Vec<bool> {
             Work::Fill => time::sleep(Duration::from_secs(5)).await,
             Work::Look(reply) => seen.push(reply.is_wanted()),
             Work::Begin(is_good, reply) => {
-                let (back, answer) = greenroom::reply();
+                let (back, answer) = Reply::pair();
                 reply.send(Session(back, is_good));
                 let ended = time::timeout(LONG, answer).await;
                 seen.push(matches!(ended, Ok(Err(AskError::NoReply(_)))));
@@ -86,13 +86,13 @@ async fn pair() -> (SimNet, Worker, [Node; 2], RemoteAddress<Work>) {
 
 #[test]
 fn a_reply_beside_that_of_an_ask_goes_on_when_the_ask_has_ended() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let (_net, _actor, _nodes, far) = pair().await;
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = Reply::pair();
         assert_eq!(far.ask(|own| Work::Both(own, reply)).await, Ok(1));
         assert_eq!(answer.await, Ok(2));
 
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = Reply::pair();
         let asked = far.ask(|own| Work::Both(reply, own));
         let asked = asked.timeout(Duration::from_millis(500)).await;
         assert_eq!(asked, Err(RemoteAskError::TimedOut));
@@ -102,7 +102,7 @@ fn a_reply_beside_that_of_an_ask_goes_on_when_the_ask_has_ended() {
 
 #[test]
 fn a_question_behind_a_full_mailbox_is_not_wanted_when_its_asker_is_gone() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let (_net, actor, _nodes, far) = pair().await;
         // One is handled, two are in the mailbox, and one waits for room.
         for _ in 0..4 {
@@ -119,7 +119,7 @@ fn a_question_behind_a_full_mailbox_is_not_wanted_when_its_asker_is_gone() {
 
 #[test]
 fn an_ask_within_an_answer_ends_when_the_answer_comes_too_late_or_makes_no_sense() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let (net, actor, _nodes, far) = pair().await;
         let second = Duration::from_secs(1);
         net.delay(second..second);
@@ -140,7 +140,7 @@ fn an_ask_within_an_answer_ends_when_the_answer_comes_too_late_or_makes_no_sense
 
 #[test]
 fn questions_that_a_mailbox_has_not_taken_are_told_as_closed() {
-    sim::explore(seeds(50), || async {
+    sim::explore(seeds(50), |_| async {
         let (_net, actor, _nodes, far) = pair().await;
         far.send(Work::Fill).await.unwrap();
         time::sleep(Duration::from_millis(100)).await;

@@ -11,7 +11,7 @@ use crate::support::{Pair, Tally, limited_node, limited_pair, node, pair, seeds,
 
 #[test]
 fn a_refusal_comes_back_as_it_was() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let Pair { far, .. } = &pair().await;
         let refused = Refusal::new("out of paper", "tray 2").with_error_code(503);
         assert_eq!(
@@ -23,7 +23,7 @@ fn a_refusal_comes_back_as_it_was() {
 
 #[test]
 fn what_is_too_large_is_told_with_its_size() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let of_shop = Limits {
             frame: 10_000,
             ..Limits::default()
@@ -55,7 +55,7 @@ fn what_is_too_large_is_told_with_its_size() {
         );
 
         // A message comes back, and its reply is refused.
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = Reply::pair();
         let not_sent = far.tell(Tally::Echo(vec![7; 20_000], reply)).unwrap_err();
         assert!(matches!(not_sent.why, Distance::TooLarge { .. }));
         assert!(matches!(not_sent.message, Tally::Echo(bytes, _) if bytes.len() == 20_000));
@@ -130,7 +130,7 @@ async fn odd_pair() -> (Node, Node, greenroom::Handle<Odd, ()>, RemoteAddress<Od
 
 #[test]
 fn a_message_that_cannot_be_decoded_ends_only_its_own_stream() {
-    sim::explore(seeds(20), || async {
+    sim::explore(seeds(20), |_| async {
         let (shop, desk, _actor, far) = odd_pair().await;
         let tallies = spawn!(tally(_));
         let _published = shop.publish("tally", &tallies).unwrap();
@@ -163,7 +163,7 @@ fn a_message_that_cannot_be_decoded_ends_only_its_own_stream() {
 
 #[test]
 fn an_answer_that_cannot_be_decoded_ends_its_ask() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let (_shop, _desk, _actor, far) = odd_pair().await;
         let bad = far.ask(Odd::Answer).await;
         assert!(
@@ -176,7 +176,7 @@ fn an_answer_that_cannot_be_decoded_ends_its_ask() {
 
 #[test]
 fn a_message_without_bytes_comes_back() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let (_shop, _desk, _actor, far) = odd_pair().await;
         let not_sent = far.tell(Odd::Unencodable(Never)).unwrap_err();
         assert!(
@@ -190,7 +190,7 @@ fn a_message_without_bytes_comes_back() {
 
 #[test]
 fn a_panic_of_a_map_ends_only_its_own_stream() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let Pair {
             shop, desk, far, ..
         } = &pair().await;
@@ -198,7 +198,7 @@ fn a_panic_of_a_map_ends_only_its_own_stream() {
         let mapped = odd.map(|message: Tally| -> Odd {
             match message {
                 Tally::Total(_) => panic!("broken"),
-                _ => Odd::Fine(greenroom::reply().0),
+                _ => Odd::Fine(Reply::pair().0),
             }
         });
         let _published = shop.publish("mapped", &mapped).unwrap();
@@ -217,7 +217,7 @@ fn a_panic_of_a_map_ends_only_its_own_stream() {
 
 #[test]
 fn a_long_refusal_is_cut_off_and_keeps_the_link() {
-    sim::explore(seeds(5), || async {
+    sim::explore(seeds(5), |_| async {
         let net = SimNet::new();
         let limits = Limits {
             frame: 5000,

@@ -51,7 +51,7 @@ fn a_flood_of_a_slow_link_is_held_back_and_arrives_in_order() {
         let mut accepted = 0;
         // The reply is dropped, and the answer with it.
         let full = loop {
-            let (reply, _) = greenroom::reply();
+            let (reply, _) = greenroom::Reply::pair();
             match far.tell(Note::Echo(bytes.clone(), reply)) {
                 Ok(()) => accepted += 1,
                 Err(error) => break error.why,

@@ -196,7 +196,7 @@ impl ClientBuilder {
             retry: match self.retry {
                 Some(retry) => retry,
                 None => {
-                    let steps = RetryIntervals::builder().first_steps(steps).build();
+                    let steps = RetryIntervals::steps(steps);
                     steps.map_err(|problem| error(problem.to_string()))?
                 }
             },

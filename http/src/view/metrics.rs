@@ -224,11 +224,11 @@ impl MetricsSnapshot {
         // One counter for all kinds of refusals, with the kind as a label.
         let refused = self.spools.iter().flat_map(|(name, status)| {
             let kinds = [
-                ("overloaded", status.refused.overloaded),
-                ("busy", status.refused.busy),
-                ("timed_out", status.refused.timed_out),
-                ("unavailable", status.refused.unavailable),
-                ("aborted", status.refused.aborted),
+                ("overloaded", status.refused_overloaded),
+                ("busy", status.refused_busy),
+                ("timed_out", status.refused_timed_out),
+                ("unavailable", status.refused_unavailable),
+                ("aborted", status.refused_aborted),
             ];
             kinds.map(|(kind, count)| (vec![name.clone(), kind.to_owned()], count as f64))
         });

@@ -142,8 +142,8 @@ fn a_try_to_connect_that_gets_no_answer_has_an_end() {
     let queued: Vec<_> = std::iter::from_fn(connect).take(10_000).collect();
     assert!(queued.len() < 10_000, "the queue is never full");
     let runtime = runtime();
-    let once = RetryIntervals::builder().first_steps([Duration::from_millis(1)]);
-    let builder = Client::connect(address).retry_intervals(once.build().unwrap());
+    let once = RetryIntervals::steps([Duration::from_millis(1)]);
+    let builder = Client::connect(address).retry_intervals(once.unwrap());
     let far = open(&runtime, builder.timeout(wait)).address::<Act, u32>("Act");
     let refusal = refused(act(&far, "answer"));
     assert_eq!(refusal.kind(), RefusalKind::NotConnected);
@@ -159,8 +159,8 @@ fn without_a_connection_nothing_was_sent() {
     let (listener, address) = listener();
     drop(listener);
     let runtime = runtime();
-    let once = RetryIntervals::builder().first_steps([Duration::from_millis(1)]);
-    let builder = Client::connect(address).retry_intervals(once.build().unwrap());
+    let once = RetryIntervals::steps([Duration::from_millis(1)]);
+    let builder = Client::connect(address).retry_intervals(once.unwrap());
     let far = open(&runtime, builder).address::<Act, u32>("Act");
     let refusal = refused(act(&far, "answer"));
     assert_eq!(refusal.kind(), RefusalKind::NotConnected);
@@ -214,7 +214,7 @@ fn the_queue_of_a_client_has_an_end() {
     let builder = Client::connect(served.server.local_addr()).connections(1);
     let far = open(&runtime, builder).address::<Act, u32>("Act");
     let tell = || {
-        let (reply, answer) = greenroom::reply::<u32>();
+        let (reply, answer) = Reply::<u32>::pair();
         let how = "keep".to_owned();
         far.tell((Act { how }, reply)).unwrap();
         answer
@@ -240,7 +240,7 @@ fn a_request_that_is_given_up_is_given_up_by_the_server_too() {
     let runtime = runtime();
     let builder = Client::connect(served.server.local_addr()).connections(1);
     let far = open(&runtime, builder).address::<Act, u32>("Act");
-    let (reply, answer) = greenroom::reply::<u32>();
+    let (reply, answer) = Reply::<u32>::pair();
     let how = "keep".to_owned();
     far.tell((Act { how }, reply)).unwrap();
     let kept = served.kept();

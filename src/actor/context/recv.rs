@@ -3,7 +3,6 @@
 //! When the future of `recv` ends or is dropped, nothing wakes its task for the actor any more.
 
 use futures_core::Stream;
-use std::fmt;
 use std::future::Future;
 use std::panic::UnwindSafe;
 use std::pin::Pin;
@@ -12,7 +11,6 @@ use std::task::Poll;
 use super::{Context, end_wait};
 
 /// The future of [`Context::recv`].
-#[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
 pub struct Recv<'a, M> {
     pub(super) context: &'a mut Context<M>,
 }
@@ -33,12 +31,6 @@ impl<M> Drop for Recv<'_, M> {
     fn drop(&mut self) {
         let (core, reader) = self.context.parts();
         end_wait(core, reader);
-    }
-}
-
-impl<M> fmt::Debug for Recv<'_, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Recv").field(&self.context).finish()
     }
 }
 

@@ -93,7 +93,23 @@ where
     ///     assert_eq!(divider.join().await.unwrap(), 1);
     /// });
     /// ```
-    pub fn restart(self, restarts: Restarts<Fut::Output>) -> RestartBuilder<M, A, Fut, On> {
+    pub fn restart(
+        self,
+        restarts: Restarts<Fut::Output>,
+    ) -> ActorBuilder<
+        M,
+        Restartable<M, A, Fut>,
+        impl Future<Output = Fut::Output> + 'static + use<M, A, Fut, On>,
+        On,
+    >
+    where
+        A: 'static,
+        Fut: 'static,
+    {
+        self.restarted_by(restarts)
+    }
+
+    fn restarted_by(self, restarts: Restarts<Fut::Output>) -> RestartBuilder<M, A, Fut, On> {
         let judged = restarts.judge();
         self.rebuild(judged, Restarting::begin, |actor, begin| Restartable {
             actor,
@@ -104,12 +120,14 @@ where
 
     /// Puts the actor under a supervisor. It is restarted by its own rules or, without any, by the
     /// default ones.
+    ///
+    /// The future of the builder is `Send` if messages, actor, future and output are.
     pub(crate) fn supervised(self, bond: Arc<Bond>) -> RestartBuilder<M, A, Fut, On> {
         let restarts = match self.is_restarted() {
             true => Restarts::never(),
             false => Restarts::default(),
         };
-        let mut builder = self.restart(restarts);
+        let mut builder = self.restarted_by(restarts);
         builder.set_bond(bond);
         builder
     }
@@ -118,6 +136,15 @@ where
 /// The builder of a restartable actor.
 type RestartBuilder<M, A, Fut, On> =
     ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On>;
+
+/// What [`ActorBuilder::supervised`] says of the future. It is compiled and never called.
+#[expect(dead_code, reason = "it only has to compile")]
+fn is_send_with_its_parts<M: Send, A: Send, Fut>(it: Restarting<M, A, Fut>) -> impl Send
+where
+    Fut: Future<Output: Send> + Send,
+{
+    it
+}
 
 /// What is spawned, with the rules of its restarts.
 ///
@@ -154,7 +181,7 @@ impl<M, A, Fut: Future> fmt::Debug for Restartable<M, A, Fut> {
 
 /// The future of a [restartable](ActorBuilder::restart) actor.
 #[must_use = "futures do nothing unless polled"]
-pub struct Restarting<M, A, Fut: Future> {
+pub(crate) struct Restarting<M, A, Fut: Future> {
     stage: IncarnationStage<M>,
     has_begun: bool,
     /// The current incarnation, or the result of the last one.

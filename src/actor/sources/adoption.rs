@@ -4,7 +4,6 @@ use std::fmt;
 
 use futures_util::FutureExt;
 
-use crate::actor::children::Child;
 use crate::actor::context::Context;
 use crate::actor::family::Kinship;
 use crate::actor::handle::Handle;
@@ -31,7 +30,7 @@ impl<M: Send + 'static> Context<M> {
     /// unless its result is dropped.
     ///
     /// A child must not wait for the end of its parent, since a stopped parent waits for the end of
-    /// the child. [`on_return`](Context::on_return) delivers a result, too, without ownership.
+    /// the child. [`on_join`](Context::on_join) delivers a result, too, without ownership.
     ///
     /// # Panics
     /// If the child is this actor or one of its ancestors. [`try_adopt`](Context::try_adopt)
@@ -109,7 +108,7 @@ impl<M: Send + 'static> Context<M> {
     /// Returns the children whose results were not received yet, oldest first.
     ///
     /// This copies the names of all of them into a list.
-    pub fn children(&self) -> impl ExactSizeIterator<Item = Child> + use<M> {
+    pub fn children(&self) -> impl ExactSizeIterator<Item = TaskInfo> + use<M> {
         self.list_children().into_iter()
     }
 

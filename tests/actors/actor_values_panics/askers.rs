@@ -1,6 +1,6 @@
 //! What the askers are told when a handler of a value has panicked.
 
-use greenroom::{Actor, AskCause, Context, Fault, Reply, actor_from, spawn};
+use greenroom::{Actor, AskCause, Context, Fault, Reply, spawn};
 
 use super::{Answers, Deed, Doer, cause, panicked, text};
 use crate::support::{
@@ -45,7 +45,7 @@ fn replies_that_are_dropped_in_panicked_are_lost_by_the_panic(home: &Home) {
     home.block_on(async {
         let log = Log::default();
         let kept = Vec::new();
-        let keeper = home.spawn(actor_from(Keeper { kept, log }));
+        let keeper = home.spawn(Keeper { kept, log }.into_builder());
         // It goes on after the first three, and ends after the others.
         for _ in 0..2 {
             let asks = [(); 3].map(|()| keeper.request(|reply| reply));
@@ -82,7 +82,7 @@ fn the_asker_is_told_before_the_next_message_is_handled(home: &Home) {
     keep_bombs_quiet();
     let gate = Gate::default();
     let held = home.hold();
-    let blocks = home.spawn(actor_from(Blocks(gate.clone())));
+    let blocks = home.spawn(Blocks(gate.clone()).into_builder());
     let mut bad = blocks.request(Some);
     assert!(poll_once(&mut bad).is_pending());
     blocks.tell(None).unwrap();
@@ -95,7 +95,7 @@ fn the_asker_is_told_before_the_next_message_is_handled(home: &Home) {
 fn the_mailbox_of_a_value_that_ends_is_closed_when_its_asker_is_told(home: &Home) {
     for _ in 0..home.many(100) {
         let seen = Log::default();
-        let doer = home.spawn(actor_from(Doer::that(Answers::End, &seen)));
+        let doer = home.spawn(Doer::that(Answers::End, &seen).into_builder());
         let answer = drive(doer.ask(|reply| Deed::Ask("bomb 1", reply)));
         assert!(doer.is_closed());
         assert_eq!(cause(answer), panicked("bomb 1"));

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context as TaskContext, Poll};
 
-use greenroom::{Actor, Context, Fault, actor_from};
+use greenroom::{Actor, Context, Fault};
 
 use super::{Answers, Deed, Doer};
 use crate::support::{Bomb, Drops, Home, Log, in_every_home, keep_bombs_quiet};
@@ -21,7 +21,7 @@ in_every_home!(
 fn a_payload_that_panics_when_dropped_is_contained(home: &Home) {
     home.block_on(async {
         let (drops, seen) = (Drops::default(), Log::default());
-        let doer = home.spawn(actor_from(Doer::that(Answers::GoOn, &seen)));
+        let doer = home.spawn(Doer::that(Answers::GoOn, &seen).into_builder());
         doer.tell(Deed::Throw(Bomb::new(true, &drops))).unwrap();
         doer.tell(Deed::Do(1)).unwrap();
         assert_eq!(doer.ask(Deed::Tell).await.unwrap(), [1]);
@@ -34,7 +34,7 @@ fn a_payload_that_panics_when_dropped_is_contained(home: &Home) {
 fn a_payload_reaches_the_join_of_a_value_that_ends(home: &Home) {
     home.block_on(async {
         let (drops, seen) = (Drops::default(), Log::default());
-        let doer = home.spawn(actor_from(Doer::that(Answers::End, &seen)));
+        let doer = home.spawn(Doer::that(Answers::End, &seen).into_builder());
         doer.tell(Deed::Throw(Bomb::new(false, &drops))).unwrap();
         let Err(Fault::Panicked(panic)) = doer.join().await else {
             panic!("it panicked")
@@ -95,7 +95,7 @@ fn the_future_of_a_handler_is_dropped_while_it_unwinds(home: &Home) {
     keep_bombs_quiet();
     let log = Log::default();
     for live in [false, true] {
-        let explodes = home.spawn(actor_from(Explodes(log.clone())));
+        let explodes = home.spawn(Explodes(log.clone()).into_builder());
         explodes.tell(live).unwrap();
         home.block_on(explodes.join()).unwrap();
         assert_eq!(log.take(), ["unwinds", "panicked"]);
@@ -132,7 +132,7 @@ fn a_panic_in_the_drop_of_a_completed_handler_is_contained(home: &Home) {
     }
     keep_bombs_quiet();
     let drops = Drops::default();
-    let value = home.spawn(actor_from(Brisk(drops.clone())));
+    let value = home.spawn(Brisk(drops.clone()).into_builder());
     for live in [true, false, true] {
         value.tell(live).unwrap();
     }
@@ -159,7 +159,7 @@ fn a_mutex_that_a_handler_has_locked_is_poisoned(home: &Home) {
     }
     keep_bombs_quiet();
     let number = Arc::default();
-    let locks = home.spawn(actor_from(Locks(Arc::clone(&number))));
+    let locks = home.spawn(Locks(Arc::clone(&number)).into_builder());
     locks.tell(()).unwrap();
     locks.tell(()).unwrap();
     home.block_on(locks.join()).unwrap();

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use greenroom::{
-    AskCause, AskDetail, AskError, Context, Detached, Fault, Refusal, Reply, Runtime, actor, reply,
+    AskCause, AskDetail, AskError, Context, Detached, Fault, Refusal, Reply, Runtime, actor,
 };
 
 use crate::support::{
@@ -289,7 +289,7 @@ fn lose_in_a_panic(reply: Reply<u32>) {
 fn a_loss_after_a_caught_panic_ends_the_earlier_ask(home: &Home) {
     keep_bombs_quiet();
     home.block_on(async {
-        let (second, mut answer) = reply::<u32>();
+        let (second, mut answer) = Reply::<u32>::pair();
         let catches = actor(|mut cx: Context<Reply<u32>>| async move {
             let first = cx.recv().await.unwrap();
             lose_in_a_panic(second);
@@ -310,7 +310,7 @@ fn a_reply_of_a_caught_panic_is_lost_before_its_thread_blocks() {
     within(WATCH, || {
         greenroom::run(async {
             let catches = actor(|_cx: Context<()>| async move {
-                let (lost, answer) = reply::<u32>();
+                let (lost, answer) = Reply::<u32>::pair();
                 lose_in_a_panic(lost);
                 Runtime::current().block_on(answer)
             });
@@ -351,7 +351,7 @@ fn a_shutdown_is_the_cause_of_the_replies_that_it_loses() {
 
 #[test]
 fn details_are_equal_and_one_pointer_in_size() {
-    let (lost, answer) = reply::<u32>();
+    let (lost, answer) = Reply::<u32>::pair();
     drop(lost);
     let error = futures::executor::block_on(answer).unwrap_err();
     assert_eq!(error, AskError::NoReply(AskDetail::default()));

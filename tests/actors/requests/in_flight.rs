@@ -388,7 +388,7 @@ fn a_request_in_flight_that_is_never_answered_ends_as_a_deadlock() {
 
 #[test]
 fn a_request_with_a_timeout_ends_as_an_ask_does() {
-    sim::explore(0..20, || async {
+    sim::explore(0..20, |_| async {
         let keeper = spawn!(keeper(_));
         let patient = keeper.request(|reply| reply).timeout(HOUR);
         let impatient = keeper.request(|reply| reply).timeout(HOUR / 2);

@@ -81,7 +81,7 @@ fn a_refusal_comes_back_through_a_mapped_address(home: &Home) {
 
 #[test]
 fn a_refusal_in_a_split_turn_reaches_its_asker() {
-    sim::explore(0..200, || async {
+    sim::explore(0..200, |_| async {
         let (first, second) = (spawn!(refuser(_)), spawn!(refuser(_)));
         let both = concurrently((first.ask(|reply| reply), second.ask(|reply| reply))).await;
         let expected = AskError::Refused(Refusal::new("out of paper", "tray 2").with_error_code(1));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use greenroom::{AskDetail, AskError, Context, Refusal, Reply, actor, reply};
+use greenroom::{AskDetail, AskError, Context, Refusal, Reply, actor};
 
 use crate::support::{
     CountingWaker, Drops, Home, WATCH, drive, elsewhere, in_every_home, panic_of, poll_once, within,
@@ -16,21 +16,21 @@ in_every_home!(
 
 fn an_answer_completes_when_its_reply_is_settled(home: &Home) {
     home.block_on(async {
-        let (sent, answer) = reply();
+        let (sent, answer) = Reply::pair();
         assert!(sent.is_wanted());
         elsewhere(move || sent.send(42)).join();
         assert_eq!(answer.await, Ok(42));
 
-        let (refused, answer) = reply::<u32>();
+        let (refused, answer) = Reply::<u32>::pair();
         refused.refuse(Refusal::new("closed on Sundays", ""));
         let refusal = Refusal::new("closed on Sundays", "");
         assert_eq!(answer.await, Err(AskError::Refused(refusal)));
 
-        let (dropped, answer) = reply::<u32>();
+        let (dropped, answer) = Reply::<u32>::pair();
         let (answer, ()) = futures::join!(answer, async { drop(dropped) });
         assert_eq!(answer, Err(AskError::NoReply(AskDetail::default())));
 
-        let (unwanted, answer) = reply::<u32>();
+        let (unwanted, answer) = Reply::<u32>::pair();
         drop(answer);
         assert!(!unwanted.is_wanted());
         unwanted.send(42);
@@ -61,7 +61,7 @@ fn a_reply_behind_a_shared_reference_is_taken_once(home: &Home) {
 
 fn a_reply_without_its_right_is_not_wanted_and_settles_nothing(home: &Home) {
     home.block_on(async {
-        let (original, mut answer) = reply();
+        let (original, mut answer) = Reply::pair();
         let taken = original.take().unwrap();
         assert!(!original.is_wanted());
         assert!(taken.is_wanted());
@@ -74,7 +74,7 @@ fn a_reply_without_its_right_is_not_wanted_and_settles_nothing(home: &Home) {
 
 #[test]
 fn an_answer_wakes_the_task_that_polled_it_last() {
-    let (reply, mut answer) = reply();
+    let (reply, mut answer) = Reply::pair();
     let ((first, waker), (second, last)) = (CountingWaker::new(), CountingWaker::new());
     for waker in [&waker, &last] {
         let mut cx = std::task::Context::from_waker(waker);
@@ -91,11 +91,11 @@ fn an_answer_wakes_the_task_that_polled_it_last() {
 #[test]
 fn an_answer_that_is_not_wanted_is_dropped() {
     let drops = Drops::default();
-    let (sent, answer) = reply();
+    let (sent, answer) = Reply::pair();
     drop(answer);
     sent.send(drops.one());
     assert_eq!(drops.count(), 1);
-    let (sent, answer) = reply();
+    let (sent, answer) = Reply::pair();
     sent.send(drops.one());
     drop(answer);
     assert_eq!(drops.count(), 2);
@@ -105,7 +105,7 @@ fn an_answer_that_is_not_wanted_is_dropped() {
 fn looks_and_takes_of_many_threads_leave_one_answer() {
     within(WATCH, || {
         for round in 0..300 {
-            let (reply, answer) = reply();
+            let (reply, answer) = Reply::pair();
             let (reply, start) = (Arc::new(reply), Arc::new(Barrier::new(3)));
             let threads = (0..3).map(|thread| {
                 let (reply, start) = (reply.clone(), start.clone());

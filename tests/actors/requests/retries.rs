@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use greenroom::policy::Simulated;
-use greenroom::time::{Instant, IntervalsError, RetryIntervals, RetryIntervalsBuilder};
+use greenroom::time::{Instant, IntervalsError, RetryIntervals};
 use greenroom::{AskDetail, AskError, Context, Reply, retry, sim, spawn};
 
 use super::{SEEDS, beside_another_task};
@@ -17,20 +17,12 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn builder() -> RetryIntervalsBuilder {
-    RetryIntervals::builder()
-}
-
 #[test]
 fn the_first_steps_come_once_and_the_regular_step_until_the_limit() {
     let steps = [secs(1), secs(2)];
-    let only_first = builder().first_steps(steps).build().unwrap();
+    let only_first = RetryIntervals::steps(steps).unwrap();
     assert!(only_first.iter().eq(steps));
-    let regular = builder()
-        .first_steps(steps)
-        .regular_step(secs(5))
-        .build()
-        .unwrap();
+    let regular = RetryIntervals::every(secs(5)).with_first_steps(steps);
     assert!(
         regular
             .iter()
@@ -39,25 +31,20 @@ fn the_first_steps_come_once_and_the_regular_step_until_the_limit() {
     );
     assert_eq!(regular.iter().take(1000).count(), 1000);
     for limit in [1, 2, 5] {
-        let intervals = builder()
-            .first_steps(steps)
-            .regular_step(SEC)
-            .step_limit(limit);
-        assert_eq!(intervals.build().unwrap().iter().count() as u64, limit);
+        let intervals = RetryIntervals::every(SEC).with_first_steps(steps);
+        let intervals = intervals.with_step_limit(limit);
+        assert_eq!(intervals.unwrap().iter().count() as u64, limit);
     }
 }
 
 #[test]
 fn jitter_is_a_multiple_of_its_unit_up_to_a_share_of_the_step() {
     let unit = Duration::from_millis(10);
-    let steps = |share| {
-        builder()
-            .regular_step(SEC)
-            .jitter_unit(unit)
-            .jitter_share(share)
-    };
+    let whole = RetryIntervals::every(SEC).with_jitter_unit(unit).unwrap();
+    let part = whole.clone();
+    let steps = move |share| part.clone().with_jitter_share(share).unwrap();
     let jitters: Vec<_> = sim::run(1, async move {
-        let intervals = steps(0.25).build().unwrap();
+        let intervals = steps(0.25);
         intervals.iter().map(|step| step - SEC).take(1000).collect()
     });
     assert!(jitters.iter().all(|jitter| jitter.as_millis() % 10 == 0));
@@ -78,24 +65,17 @@ fn jitter_is_a_multiple_of_its_unit_up_to_a_share_of_the_step() {
         "{counts:?}"
     );
 
-    let whole = builder()
-        .regular_step(SEC)
-        .jitter_unit(unit)
-        .build()
-        .unwrap();
     assert!(
         whole
             .iter()
             .take(1000)
             .all(|step| (SEC..=SEC * 2).contains(&step))
     );
-    let none = steps(0.0).build().unwrap();
+    let none = whole.with_jitter_share(0.0).unwrap();
     assert!(none.iter().take(100).all(|step| step == SEC));
-    let great = builder()
-        .regular_step(Duration::MAX)
-        .jitter_unit(SEC)
-        .jitter_share(1e300);
-    assert_eq!(great.build().unwrap().iter().next(), Some(Duration::MAX));
+    let great = RetryIntervals::every(Duration::MAX).with_jitter_unit(SEC);
+    let great = great.and_then(|great| great.with_jitter_share(1e300));
+    assert_eq!(great.unwrap().iter().next(), Some(Duration::MAX));
 }
 
 #[test]
@@ -138,43 +118,40 @@ fn exponential_intervals_double_up_to_the_greatest() {
 fn impossible_intervals_are_errors_that_name_value_and_limit() {
     let cases = [
         (
-            builder(),
-            "no intervals: first_steps is empty, and regular_step is not set",
+            RetryIntervals::steps([]),
+            "no intervals: there are no steps",
         ),
         (
-            builder().regular_step(SEC).step_limit(0),
+            RetryIntervals::every(SEC).with_step_limit(0),
             "step_limit is 0, but must be at least 1",
         ),
         (
-            builder().regular_step(SEC).jitter_unit(Duration::ZERO),
+            RetryIntervals::every(SEC).with_jitter_unit(Duration::ZERO),
             "jitter_unit is 0 ns, but must be at least 1 ns",
         ),
         (
-            builder().regular_step(SEC).jitter_share(-0.5),
+            RetryIntervals::every(SEC).with_jitter_share(-0.5),
             "jitter_share is -0.5, but must be a finite number of at least 0",
         ),
         (
-            builder().regular_step(SEC).jitter_share(f64::NAN),
+            RetryIntervals::every(SEC).with_jitter_share(f64::NAN),
             "jitter_share is NaN, but must be a finite number of at least 0",
         ),
         (
-            builder().regular_step(SEC).jitter_share(f64::INFINITY),
+            RetryIntervals::every(SEC).with_jitter_share(f64::INFINITY),
             "jitter_share is inf, but must be a finite number of at least 0",
         ),
     ];
-    for (builder, text) in cases {
-        assert_eq!(builder.build().unwrap_err().to_string(), text);
+    for (intervals, text) in cases {
+        assert_eq!(intervals.unwrap_err().to_string(), text);
     }
-    assert_eq!(builder().build(), Err(IntervalsError::NoIntervals));
+    assert_eq!(RetryIntervals::steps([]), Err(IntervalsError::NoIntervals));
 }
 
 #[test]
 fn a_retry_waits_for_each_interval_and_returns_the_last_error() {
-    let intervals = builder()
-        .first_steps([secs(10), secs(20), secs(30)])
-        .build()
-        .unwrap();
-    sim::explore(SEEDS, move || {
+    let intervals = RetryIntervals::steps([secs(10), secs(20), secs(30)]).unwrap();
+    sim::explore(SEEDS, move |_| {
         let intervals = intervals.clone();
         async move {
             let (start, mut at) = (Instant::now(), Vec::new());
@@ -191,7 +168,7 @@ fn a_retry_waits_for_each_interval_and_returns_the_last_error() {
 
 #[test]
 fn a_retry_ends_with_the_first_success() {
-    let regular = builder().regular_step(SEC).build().unwrap();
+    let regular = RetryIntervals::every(SEC);
     let (attempts, value) = sim::run(1, async move {
         let mut attempts = 0;
         let value = retry(&regular, || {
@@ -213,7 +190,7 @@ fn a_retry_ends_at_once_if_the_actor_is_closed_unless_when_decides_otherwise() {
     let run = Simulated::new(1).try_run(async {
         let closed = spawn!(|cx: Context<Reply<u32>>| async move { drop(cx) });
         closed.closed().await;
-        let three = builder().regular_step(SEC).step_limit(3).build().unwrap();
+        let three = RetryIntervals::every(SEC).with_step_limit(3).unwrap();
         let mut attempts = 0;
         let asked = retry(&three, || {
             attempts += 1;
@@ -245,7 +222,7 @@ fn a_retry_ends_at_once_if_the_actor_is_closed_unless_when_decides_otherwise() {
 #[test]
 fn a_retry_without_pauses_lets_other_tasks_run() {
     let ended = beside_another_task(|is_over| {
-        let no_pause = builder().regular_step(Duration::ZERO).build().unwrap();
+        let no_pause = RetryIntervals::every(Duration::ZERO);
         let failing = retry(&no_pause, || ready(Err::<(), _>("not yet")));
         failing.when(move |_| !is_over.load(Ordering::Relaxed))
     });

@@ -92,7 +92,7 @@ async fn double(mut cx: Context<Question>) {
 
 #[test]
 fn answers_go_to_the_address_in_a_request_and_not_to_its_sender() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let (mut client, mut third) = (TestProbe::new("client"), TestProbe::new("third party"));
         let (double, for_third) = (spawn!(double(_)), third.address());
         let desk = spawn!(|mut cx: Context<Question>| async move {
@@ -148,7 +148,7 @@ async fn shop(mut cx: Context<Note>) -> (bool, Vec<u32>) {
 
 #[test]
 fn a_wait_for_one_kind_of_message_keeps_the_others_in_their_order() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let (start, shop) = (Instant::now(), spawn!(shop(_)));
         (0..20).for_each(|number| shop.tell(Note::Order(number)).unwrap());
         shop.tell(Note::Paid).unwrap();
@@ -162,7 +162,7 @@ fn a_wait_for_one_kind_of_message_keeps_the_others_in_their_order() {
 
 #[test]
 fn a_timer_message_ends_a_wait_for_another_message() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let (start, shop) = (Instant::now(), spawn!(shop(_)));
         (0..20).for_each(|number| shop.tell(Note::Order(number)).unwrap());
         let (is_paid, handled) = shop.join().await.unwrap();
@@ -174,7 +174,7 @@ fn a_timer_message_ends_a_wait_for_another_message() {
 
 #[test]
 fn a_message_that_comes_after_a_time_limit_is_read_by_the_next_wait() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let patient = spawn!(|mut cx: Context<u32>| async move {
             let start = Instant::now();
             let first = timeout(HOUR, cx.recv()).await.ok();
@@ -190,7 +190,7 @@ fn a_message_that_comes_after_a_time_limit_is_read_by_the_next_wait() {
 
 #[test]
 fn messages_wait_in_the_mailbox_while_an_actor_awaits_an_answer() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let slow = spawn!(|mut cx: Context<Reply<u32>>| async move {
             let reply = cx.recv().await.unwrap();
             sleep(HOUR).await;
@@ -249,7 +249,7 @@ fn each_kind_of_fault_reaches_its_asker_as_a_refusal_of_that_kind() {
 fn a_full_mailbox_returns_each_message_that_it_does_not_deliver() {
     // The room of a mailbox in layer_cake.
     const ROOM: u32 = 16_384;
-    sim::explore(0..3, || async {
+    sim::explore(0..3, |_| async {
         let reader = spawn!(collect(_), capacity = ROOM as usize);
         let refused = (0..20_000).filter_map(|number| reader.tell(number).err());
         let returned = refused.map(|error| {
@@ -296,7 +296,7 @@ fn timers(probe: &TestProbe<&'static str>) -> greenroom::Handle<Clock, Timers> {
 
 #[test]
 fn starting_a_timer_again_resets_it() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let mut probe = TestProbe::new("probe");
         let timers = timers(&probe);
         for _ in 0..5 {
@@ -311,7 +311,7 @@ fn starting_a_timer_again_resets_it() {
 
 #[test]
 fn starting_a_timer_again_leaves_those_of_other_names_running() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let mut probe = TestProbe::new("probe");
         let timers = timers(&probe);
         timers.tell(Clock::Start("idle", HOUR)).unwrap();
@@ -327,7 +327,7 @@ fn starting_a_timer_again_leaves_those_of_other_names_running() {
 
 #[test]
 fn cancelling_a_timer_that_does_not_run_has_no_effect() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let mut probe = TestProbe::new("probe");
         let timers = timers(&probe);
         for _ in 0..3 {
@@ -343,7 +343,7 @@ fn cancelling_a_timer_that_does_not_run_has_no_effect() {
 
 #[test]
 fn timers_of_any_length_fire_exactly_when_they_are_due() {
-    sim::explore_with(exact(), SEEDS, || async {
+    exact().explore(SEEDS, |_| async {
         let timed = spawn!(|mut cx: Context<u64>| async move {
             let start = Instant::now();
             let lengths = [0, 1, 50, 199, 200, 201, 249, 3_600_000];
@@ -362,7 +362,7 @@ fn timers_of_any_length_fire_exactly_when_they_are_due() {
 fn ticks_do_not_drift_although_each_of_them_may_be_late() {
     const LATE: Duration = Duration::from_millis(20);
     let options = Simulated::new(0).timer_jitter(LATE);
-    sim::explore_with(options, SEEDS, || async {
+    options.explore(SEEDS, |_| async {
         let ticks = spawn!(|mut cx: Context<()>| async move {
             let start = Instant::now();
             let _timer = cx.send_every(SECOND, || ());
@@ -379,7 +379,7 @@ fn ticks_do_not_drift_although_each_of_them_may_be_late() {
 
 #[test]
 fn a_busy_actor_gets_one_of_its_missed_ticks_and_the_next_on_schedule() {
-    sim::explore_with(exact(), SEEDS, || async {
+    exact().explore(SEEDS, |_| async {
         let ticks = spawn!(|mut cx: Context<()>| async move {
             let start = Instant::now();
             let _timer = cx.send_every(HOUR, || ());
@@ -413,12 +413,12 @@ async fn desk(mut cx: Context<Desk>) {
         match message {
             Desk::Request(hours, reply) => {
                 let first = spawn!(worker(_, hours * 10, hours));
-                cx.on_return(first, |result| Desk::First(reply, result));
+                cx.on_join(first, |result| Desk::First(reply, result));
             }
             Desk::First(reply, result) => {
                 let first = result.unwrap();
                 let second = spawn!(worker(_, first + 1, 1));
-                cx.on_return(second, move |result| Desk::Second(reply, first, result));
+                cx.on_join(second, move |result| Desk::Second(reply, first, result));
             }
             Desk::Second(reply, first, result) => reply.send((first, result.unwrap())),
         }
@@ -427,7 +427,7 @@ async fn desk(mut cx: Context<Desk>) {
 
 #[test]
 fn answers_that_come_out_of_order_reach_their_own_clients() {
-    sim::explore_with(exact(), SEEDS, || async {
+    exact().explore(SEEDS, |_| async {
         let (start, desk) = (Instant::now(), spawn!(desk(_)));
         let request = async |hours| {
             let answer = desk.ask(|reply| Desk::Request(hours, reply)).await;
@@ -454,7 +454,7 @@ async fn add(mut cx: Context<Option<u32>>) -> Result<u32, Refusal> {
 
 #[test]
 fn a_stopped_actor_can_return_that_it_was_aborted() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let (ends, stopped) = (spawn!(add(_)), spawn!(add(_)));
         for actor in [&ends, &stopped] {
             (0..10).for_each(|number| actor.tell(Some(number)).unwrap());
@@ -485,10 +485,7 @@ async fn company(mut cx: Context<Report>, abort_with: u32) -> (u32, Vec<u32>) {
     }
     let _open = cx.address();
     let last = cx.children().last().unwrap();
-    assert_eq!(
-        (cx.children().len(), last.name.as_deref()),
-        (3, Some("worker 3"))
-    );
+    assert_eq!((cx.children().len(), last.name()), (3, Some("worker 3")));
     cx.stop_children();
     let mut contexts = Vec::new();
     while cx.children().len() > 0 {
@@ -498,7 +495,7 @@ async fn company(mut cx: Context<Report>, abort_with: u32) -> (u32, Vec<u32>) {
         assert_eq!(cx.children().len(), 3 - contexts.len());
         assert!(
             cx.children()
-                .all(|child| child.name != Some(format!("worker {number}")))
+                .all(|child| child.name() != Some(&format!("worker {number}")))
         );
     }
     (abort_with, contexts)
@@ -506,7 +503,7 @@ async fn company(mut cx: Context<Report>, abort_with: u32) -> (u32, Vec<u32>) {
 
 #[test]
 fn a_parent_that_aborts_its_children_ends_with_the_value_it_has_remembered() {
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let (value, mut contexts) = spawn!(company(_, 42)).join().await.unwrap();
         contexts.sort();
         assert_eq!((value, contexts), (42, vec![1, 2, 3]));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
-use greenroom::machine::{Machine, Next, machine};
+use greenroom::machine::{Machine, Next};
 use greenroom::{Address, Context, Fault, Reply, Runtime, actor, spawn};
 
 use super::runtime;
@@ -375,9 +375,7 @@ fn a_message_takes_no_memory_beside_its_own_while_it_waits_or_is_saved() {
         let (waiting, saved) = drive(runtime(1).spawn(async {
             // With one worker, a single thread allocates and frees everything.
             let count = Arc::new(AtomicUsize::new(0));
-            let saves = machine(Saves(count.clone()), ())
-                .saved_capacity(MESSAGES)
-                .spawn();
+            let saves = Saves(count.clone()).into_builder(()).spawn();
             let before = heap::here().live;
             for number in 0..MESSAGES {
                 saves.tell(number).unwrap();

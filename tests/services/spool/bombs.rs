@@ -170,7 +170,7 @@ fn questions_whose_drop_panics_harm_no_other_request() {
         let mut first = Box::pin(first);
         let early = crate::support::poll_here(&mut first).await;
         for _ in 0..4 {
-            let (reply, answer) = greenroom::reply();
+            let (reply, answer) = greenroom::Reply::pair();
             let _ = spool.tell(Some(Bomb(drops.clone())), reply);
             drop(answer);
         }
@@ -312,7 +312,7 @@ fn a_worker_that_answers_while_it_is_told_may_do_so_many_times() {
         spool.join_worker(worker.address().map(|(job, reply): Work| match job {
             Job::Say => {
                 reply.send(8);
-                (Job::Say, greenroom::reply().0)
+                (Job::Say, greenroom::Reply::pair().0)
             }
             job => (job, reply),
         }));

@@ -26,7 +26,7 @@ fn a_dead_worker_leaves_the_idle_line_at_once() {
         wait_for(&spool, |it| it.deaths == 1).await;
         let status = spool.status();
         assert_eq!((status.idle, status.standing_down), (2, 1));
-        assert_eq!(status.refused.timed_out, 0);
+        assert_eq!(status.refused_timed_out, 0);
     });
 }
 

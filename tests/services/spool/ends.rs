@@ -30,7 +30,7 @@ fn a_stop_answers_everybody_and_lets_the_workers_finish() {
         }
         let status = spool.status();
         assert_eq!(
-            (status.answered, status.refused.aborted, status.deaths),
+            (status.answered, status.refused_aborted, status.deaths),
             (2, 3, 0)
         );
         assert_eq!((status.idle, status.busy, status.waiting), (0, 0, 0));
@@ -50,7 +50,7 @@ fn a_request_to_a_spool_that_has_ended_is_aborted_or_comes_back() {
         is_refused(asks.0.await, RefusalKind::Aborted);
         let ask = asks.1.ask(|reply| (Job::Say, reply));
         is_refused(ask.await, RefusalKind::Aborted);
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = greenroom::Reply::pair();
         let Err(TellError::Closed((Job::Say, reply))) = spool.tell(Job::Say, reply) else {
             panic!("it was told");
         };
@@ -77,7 +77,7 @@ fn a_kill_aborts_open_and_waiting_requests_at_once() {
             assert_eq!(worker.ended().await, greenroom::End::Killed);
         }
         let status = spool.status();
-        assert_eq!((settled(status), status.refused.aborted), (3, 3));
+        assert_eq!((settled(status), status.refused_aborted), (3, 3));
     });
 }
 
@@ -109,13 +109,13 @@ fn dropping_the_last_handle_ends_the_spool_and_its_workers() {
         assert_eq!(clone.ask(Job::Say).await, Ok(1));
         drop(clone);
         assert_eq!(address.ask(|reply| (Job::Say, reply)).await, Ok(1));
-        let (reply, fills) = greenroom::reply();
+        let (reply, fills) = greenroom::Reply::pair();
         let gate = Gate::default();
         address
             .tell((Job::Hold(gate.clone(), held.until.clone()), reply))
             .unwrap();
         gate.wait().await;
-        let (reply, waits) = greenroom::reply();
+        let (reply, waits) = greenroom::Reply::pair();
         address.tell((Job::Say, reply)).unwrap();
         drop(address);
         is_refused(waits.await, RefusalKind::Aborted);

@@ -69,7 +69,7 @@ fn the_request_of_a_worker_that_leaves_is_aborted() {
             .unwrap();
         assert_eq!((spool.status().waiting, spool.status().idle), (1, 0));
         assert_eq!((two.free().await, waits.await), (Ok(2), Ok(2)));
-        assert_eq!(spool.status().refused.aborted, 1);
+        assert_eq!(spool.status().refused_aborted, 1);
     });
 }
 
@@ -216,7 +216,7 @@ fn a_request_gets_room_in_its_turn_among_other_senders() {
             let (bounded, sent) = (bounded.address(), sent.clone());
             let others = async move {
                 while sent.fetch_add(1, Ordering::Relaxed) < MOST {
-                    let (reply, _answer) = greenroom::reply();
+                    let (reply, _answer) = greenroom::Reply::pair();
                     if bounded.send((Job::Say, reply)).await.is_err() {
                         return;
                     }

@@ -43,7 +43,7 @@ fn by_key(objects: usize, handled: &Handled) -> Spool<Keyed, usize> {
 }
 
 fn put(spool: &Spool<Keyed, usize>, question: Keyed) -> greenroom::Answer<usize> {
-    let (reply, answer) = greenroom::reply();
+    let (reply, answer) = greenroom::Reply::pair();
     spool.tell(question, reply).unwrap();
     answer
 }

@@ -72,7 +72,7 @@ fn a_busy_spool_lets_one_of_several_requests_pass() {
             let text = "message rejected by spool (average response time 1.00)";
             assert_eq!(refused.to_string(), text);
         }
-        assert_eq!(spool.status().refused.busy, 36);
+        assert_eq!(spool.status().refused_busy, 36);
     });
 }
 
@@ -178,7 +178,7 @@ fn a_worker_that_does_not_answer_in_time_is_given_up() {
         assert_eq!(next.await, Ok(0));
         assert_eq!(rounded(begun.elapsed()), seconds(8.0));
         let status = spool.status();
-        assert_eq!((status.answered, status.refused.timed_out), (1, 1));
+        assert_eq!((status.answered, status.refused_timed_out), (1, 1));
     });
 }
 

@@ -26,7 +26,7 @@ fn the_worker_that_has_been_idle_longest_gets_the_request() {
 #[test]
 fn each_answer_reaches_its_own_client() {
     everywhere(|| async {
-        let (a, b) = (greenroom::reply(), greenroom::reply());
+        let (a, b) = (greenroom::Reply::pair(), greenroom::Reply::pair());
         let spool = Spool::builder(|_| {
             actor(|mut cx: Context<(u32, Reply<u32>)>| async move {
                 while let Some((number, reply)) = cx.recv().await {
@@ -66,7 +66,7 @@ fn requests_wait_in_order_of_arrival_while_all_workers_are_busy() {
         let gate = Gate::default();
         let answers: Vec<_> = (0..20)
             .map(|number| {
-                let (reply, answer) = greenroom::reply();
+                let (reply, answer) = greenroom::Reply::pair();
                 spool.tell((number, gate.clone()), reply).unwrap();
                 answer
             })
@@ -100,7 +100,7 @@ fn a_full_queue_refuses_the_newest_at_once_and_says_how_many_wait() {
             assert_eq!(answer.await, Ok(0));
         }
         let status = spool.status();
-        assert_eq!((status.answered, status.refused.overloaded), (3, 1));
+        assert_eq!((status.answered, status.refused_overloaded), (3, 1));
     });
 }
 
@@ -138,7 +138,7 @@ fn a_request_waits_no_longer_than_the_queue_timeout() {
         // It limits the wait in the queue, and not the work.
         assert_eq!(in_time.await, Ok(0));
         assert_eq!(rounded(begun.elapsed()), seconds(12.0));
-        assert_eq!(spool.status().refused.timed_out, 1);
+        assert_eq!(spool.status().refused_timed_out, 1);
     });
 }
 
@@ -155,7 +155,7 @@ fn requests_that_have_expired_make_room_in_the_queue() {
             is_refused(waits.await, RefusalKind::TimedOut);
             is_refused(next.await, RefusalKind::TimedOut);
         }
-        assert_eq!(spool.status().refused.overloaded, 0);
+        assert_eq!(spool.status().refused_overloaded, 0);
         held.free().await.unwrap();
     });
 }

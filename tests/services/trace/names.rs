@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use greenroom::supervise::Restarts;
 use greenroom::trace::Level;
-use greenroom::{Actor, Context, actor, actor_from, spawn};
+use greenroom::{Actor, Context, actor, spawn};
 
 use super::{lines_of, traced};
 
@@ -70,7 +70,7 @@ fn an_actor_without_a_name_is_called_after_its_function_or_type() {
         actor(served).spawn().detach();
         spawn!(Counter).detach();
         spawn!(Bag(vec![1])).detach();
-        actor_from(Counter).spawn().detach();
+        Counter.into_builder().spawn().detach();
         spawn!(|_cx: Context<u32>| async {}).detach();
         spawn!(served(_), name = "own name").detach();
     });

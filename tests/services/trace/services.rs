@@ -1,13 +1,15 @@
 //! The lines of machines and spools.
 
-use greenroom::machine::{Machine, Next, machine};
+use greenroom::machine::{Machine, Next};
 use greenroom::spool::Spool;
 use greenroom::supervise::Restarts;
 use greenroom::{Context, RefusalKind, Reply, spawn};
 
 use super::{about, lines_of};
 
-struct Door;
+struct Door {
+    saved_capacity: usize,
+}
 
 enum State {
     Shut,
@@ -45,6 +47,10 @@ impl Machine for Door {
         }
     }
 
+    fn saved_capacity(&self) -> usize {
+        self.saved_capacity
+    }
+
     fn state_name(state: &State) -> &'static str {
         match state {
             State::Shut => "SHUT",
@@ -56,7 +62,8 @@ impl Machine for Door {
 #[test]
 fn a_machine_shows_its_states_and_what_it_ignores() {
     let lines = lines_of(async {
-        let door = machine(Door, State::Shut).name("door").label(name).spawn();
+        let door = Door { saved_capacity: 8 }.into_builder(State::Shut);
+        let door = door.name("door").label(name).spawn();
         door.tell(Push::Kick).unwrap();
         let (knock, ()) = futures::join!(door.ask(Push::Knock), async {
             door.tell(Push::Open).unwrap();
@@ -79,8 +86,8 @@ fn a_machine_shows_its_states_and_what_it_ignores() {
 #[test]
 fn a_message_that_a_machine_cannot_save_is_dropped_and_refused() {
     let lines = lines_of(async {
-        let door = machine(Door, State::Shut)
-            .saved_capacity(0)
+        let door = Door { saved_capacity: 0 }
+            .into_builder(State::Shut)
             .name("door")
             .label(name)
             .spawn();
@@ -137,7 +144,8 @@ impl Machine for Lamp {
 #[test]
 fn a_state_without_a_name_shows_none_and_saved_messages_keep_their_sender() {
     let lines = lines_of(async {
-        let lamp = machine(Lamp, Light::Off)
+        let lamp = Lamp
+            .into_builder(Light::Off)
             .restart(Restarts::on_fault())
             .spawn();
         let to = lamp.address();

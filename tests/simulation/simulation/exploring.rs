@@ -28,7 +28,7 @@ fn every_eighth_run_and_the_last_are_repeated() {
 #[test]
 fn a_nondeterministic_program_is_reported_with_the_usual_cause() {
     let (text, ..) = panic_of(|| {
-        sim::explore(0..100, || async {
+        sim::explore(0..100, |_| async {
             time::sleep(Duration::from_nanos(
                 RandomState::new().build_hasher().finish() >> 30,
             ))
@@ -41,7 +41,7 @@ fn a_nondeterministic_program_is_reported_with_the_usual_cause() {
     // Also if the program fails only in some runs.
     let runs = AtomicU64::new(0);
     let (text, ..) = panic_of(|| {
-        sim::explore(0..100, || {
+        sim::explore(0..100, |_| {
             let run = runs.fetch_add(1, Ordering::Relaxed);
             async move { assert!(run != 3, "bomb") }
         });
@@ -55,12 +55,12 @@ fn a_nondeterministic_program_is_reported_with_the_usual_cause() {
 }
 
 #[test]
-fn the_options_of_explore_with_apply_to_each_seed() {
+fn options_apply_to_each_seed_that_is_explored() {
     let gap = Duration::from_millis(5);
     let overtakes = |late| {
         let options = Simulated::new(0).timer_jitter(late);
         move || {
-            sim::explore_with(options, 0..200, move || async move {
+            options.explore(0..200, move |_| async move {
                 let timer = spawn(time::sleep(Duration::from_millis(10)));
                 time::sleep(Duration::from_millis(10) + gap).await;
                 assert!(timer.is_finished(), "overtaken");
@@ -84,7 +84,7 @@ async fn idle(mut cx: Context<u32>) {
 #[test]
 fn a_failing_run_is_shortened_and_both_lengths_are_reported() {
     let (text, ..) = panic_of(|| {
-        sim::explore(0..1000, || async {
+        sim::explore(0..1000, |_| async {
             let idlers: Vec<_> = (0..5).map(|_| spawn!(idle(_))).collect();
             let noise = idlers.iter().map(|idler| {
                 let idler = idler.address();
@@ -157,7 +157,7 @@ fn a_shortened_run_draws_the_same_numbers_as_the_whole_run() {
         let is_done = done.ask(Some).await.unwrap();
         assert!(is_done, "drawn: {drawn}");
     }
-    let (text, ..) = panic_of(|| sim::explore(0..1000, program));
+    let (text, ..) = panic_of(|| sim::explore(0..1000, |_| program()));
     let seed = text
         .strip_prefix("seed ")
         .unwrap()

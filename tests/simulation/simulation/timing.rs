@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use greenroom::policy::Simulated;
-use greenroom::time::{Instant, MissedTicks, interval, sleep, timeout};
+use greenroom::time::{Instant, Interval, MissedTicks, sleep, timeout};
 use greenroom::{AskError, Context, Reply, Runtime, spawn, yield_now};
 
 use super::{SEEDS, run_of};
@@ -156,7 +156,7 @@ fn all_timers_follow_virtual_time() {
             let asked = silent.ask(|reply| reply).timeout(HOUR).await;
             assert_eq!(asked, Err(AskError::TimedOut));
             silent.join().await.unwrap();
-            let mut ticks = interval(HOUR).with_missed_ticks(MissedTicks::Burst);
+            let mut ticks = Interval::new(HOUR).with_missed_ticks(MissedTicks::Burst);
             for _ in 0..3 {
                 ticks.next().await.unwrap();
             }
@@ -215,7 +215,7 @@ fn timers_created_outside_a_simulation_start_inside_it() {
     for seed in SEEDS {
         let runs = [(); 2].map(|()| {
             let (first, second) = (sleep(HOUR), timeout(HOUR, std::future::pending::<()>()));
-            let mut ticks = interval(HOUR);
+            let mut ticks = Interval::new(HOUR);
             run_of(seed, async move {
                 let start = Instant::now();
                 first.await;

@@ -18,7 +18,7 @@ use greenroom::policy::Simulated;
 use greenroom::registry::{Group, Name};
 use greenroom::spool::Spool;
 use greenroom::supervise::{ChildState, Supervisor};
-use greenroom::{Address, Context, Handle, Reply, Runtime, actor, reply, spawn, yield_now};
+use greenroom::{Address, Context, Handle, Reply, Runtime, actor, spawn, yield_now};
 
 use super::turns::one_comes_first_in;
 use crate::support::keep_bombs_quiet;
@@ -256,12 +256,12 @@ fn permits() -> Vec<View> {
 fn answers() -> Vec<View> {
     vec![
         view("is_wanted", |one| async move {
-            let (reply, answer) = reply::<()>();
+            let (reply, answer) = Reply::<()>::pair();
             tells_first(one, move || drop(answer));
             look(move || !reply.is_wanted())
         }),
         view("an answer", |one| async move {
-            let (reply, answer) = reply::<()>();
+            let (reply, answer) = Reply::<()>::pair();
             tells_first(one, move || reply.send(()));
             is_done(answer)
         }),
@@ -468,7 +468,7 @@ fn spools() -> Vec<View> {
         }),
         view("the answers that a spool counts", |one| async move {
             let spool = spool(one);
-            let (reply, answer) = reply();
+            let (reply, answer) = Reply::pair();
             spool.tell((), reply).unwrap();
             look(move || {
                 let _answer = &answer;
@@ -479,10 +479,10 @@ fn spools() -> Vec<View> {
             let spool = outside();
             let asks = spool.clone();
             tells_first(one, move || {
-                let (reply, _answer) = reply();
+                let (reply, _answer) = Reply::pair();
                 asks.tell((), reply).unwrap();
             });
-            look(move || spool.status().refused.unavailable == 1)
+            look(move || spool.status().refused_unavailable == 1)
         }),
         view("a worker that joins a spool", move |one| async move {
             async fn keeps(mut cx: Context<((), Reply<()>)>) {

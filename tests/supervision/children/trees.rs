@@ -49,7 +49,7 @@ fn a_chain_of_parents_of_any_depth_ends_from_the_leaf_up() {
 
 #[test]
 fn a_stopped_parent_ends_after_its_slow_children() {
-    sim::explore(0..20, || async {
+    sim::explore(0..20, |_| async {
         let done = Log::default();
         let log = done.clone();
         let parent = spawn!(move |mut cx: Context<Message>| async move {

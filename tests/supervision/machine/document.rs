@@ -1,6 +1,6 @@
 //! What layer_cake says of its machines.
 
-use greenroom::machine::{Machine, Next, machine};
+use greenroom::machine::{Machine, Next};
 use greenroom::{AskError, Context, Reply};
 
 use super::{Message, closed};
@@ -50,7 +50,7 @@ impl Machine for Patient {
 
 fn a_message_is_saved_any_number_of_times_and_others_are_dropped(home: &Home) {
     let log = Log::default();
-    let patient = home.spawn(machine(Patient(log.clone()), 0));
+    let patient = home.spawn(Patient(log.clone()).into_builder(0));
     home.block_on(async {
         for number in 0..LAST {
             patient.tell(Visit::Wanted(number)).unwrap();
@@ -83,7 +83,7 @@ fn a_machine_decides_by_state_and_type(home: &Home) {
 fn the_last_saved_message_comes_again_without_a_newer_one(home: &Home) {
     let gate = home.spawn(closed(&Log::default()));
     home.block_on(async {
-        let (reply, last) = greenroom::reply();
+        let (reply, last) = Reply::pair();
         gate.tell(Message::Request(1, reply)).unwrap();
         gate.tell(Message::Open).unwrap();
         // Nothing is sent any more, and the machine lives on.
@@ -107,7 +107,7 @@ impl Machine for Started {
         assert!(!std::mem::replace(&mut self.is_started, true));
         greenroom::yield_now().await;
         // It has a context like any handler.
-        let (reply, _answer) = greenroom::reply();
+        let (reply, _answer) = Reply::pair();
         cx.address().tell(reply).unwrap();
         self.log.add("started");
     }
@@ -129,7 +129,7 @@ fn start_comes_before_the_first_message(home: &Home) {
         log: log.clone(),
         is_started: false,
     };
-    let started = home.spawn(machine(started, ()));
+    let started = home.spawn(started.into_builder(()));
     home.block_on(async {
         started.ask(|reply| reply).await.unwrap();
         assert_eq!(started.join().await.unwrap().value, Some(42));

@@ -1,6 +1,6 @@
 //! How a machine ends, and what becomes of the messages that it leaves.
 
-use greenroom::machine::{Ended, Machine, Next, machine};
+use greenroom::machine::{Ended, Machine, Next};
 use greenroom::{Address, AskCause, AskError, Context, Fault, Handle, Runtime};
 
 use super::{Message, State, Turnstile, closed, number_of};
@@ -159,7 +159,7 @@ fn the_askers_of_saved_messages_learn_the_end(home: &Home) {
     home.block_on(async {
         for (end, cause) in ends {
             let gate = home.spawn(closed(&Log::default()).name("gate"));
-            let (reply, answer) = greenroom::reply();
+            let (reply, answer) = greenroom::Reply::pair();
             gate.tell(Message::Request(1, reply)).unwrap();
             let (begun, go) = (Gate::default(), Gate::default());
             go.open();
@@ -216,7 +216,7 @@ fn an_ignored_request_has_no_reply(home: &Home) {
             Next::Ignore(message)
         }
     }
-    let deaf = home.spawn(machine(Deaf, State::Closed));
+    let deaf = home.spawn(Deaf.into_builder(State::Closed));
     home.block_on(async {
         let Err(AskError::NoReply(detail)) = deaf.ask(|reply| reply).await else {
             panic!("it has no reply");

@@ -1,7 +1,7 @@
 //! The order of saved messages beside a naive model, in simulations.
 
 use fastrand::Rng;
-use greenroom::machine::{Machine, Next, machine};
+use greenroom::machine::{Machine, Next};
 use greenroom::policy::Simulated;
 use greenroom::{AskError, Context, Reply, Runtime, yield_now};
 
@@ -82,7 +82,7 @@ fn model(plans: &[Plan], limit: usize) -> Outcome {
     outcome
 }
 
-struct Planned(Log<usize>);
+struct Planned(Log<usize>, usize);
 
 impl Machine for Planned {
     type State = ();
@@ -107,13 +107,17 @@ impl Machine for Planned {
             Act::Done => Next::Done(plan.id),
         }
     }
+
+    fn saved_capacity(&self) -> usize {
+        self.1
+    }
 }
 
 /// Lets a machine do all of it. The last address is dropped at the end, so the machine is stopped.
 async fn run(plans: &[Plan], limit: usize, mut random: Rng) -> Outcome {
     let (handled, left) = (Log::default(), Log::default());
     let lost = left.clone();
-    let builder = machine(Planned(handled.clone()), ()).saved_capacity(limit);
+    let builder = Planned(handled.clone(), limit).into_builder(());
     let builder = builder.on_undelivered(move |(plan, _): (Plan, _)| lost.add(plan.id));
     let planned = match random.bool() {
         true => builder.capacity(100).spawn(),
@@ -122,7 +126,7 @@ async fn run(plans: &[Plan], limit: usize, mut random: Rng) -> Outcome {
     // All are accepted before one is handled, so that none is sent after the end.
     let mut answers = Vec::new();
     for plan in plans {
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = Reply::pair();
         planned.tell((plan.clone(), reply)).unwrap();
         answers.push((plan.id, answer));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use greenroom::Context;
-use greenroom::machine::{Machine, Next, machine};
+use greenroom::machine::{Machine, Next};
 use greenroom::supervise::Restarts;
 
 use super::State;
@@ -43,7 +43,7 @@ impl Machine for Fragile {
 fn saved_messages_survive_a_restart_in_order(home: &Home) {
     keep_bombs_quiet();
     let log = Log::default();
-    let fragile = machine(Fragile(log.clone()), State::Closed);
+    let fragile = Fragile(log.clone()).into_builder(State::Closed);
     let fragile = home.spawn(fragile.restart(Restarts::on_fault()));
     home.block_on(async {
         for number in [1, 2, 20, 3, 10, 4, 10, 5, 20, 6] {
@@ -80,7 +80,7 @@ impl Machine for Second {
 fn messages_that_come_again_survive_a_restart_in_order(home: &Home) {
     keep_bombs_quiet();
     let log = Log::default();
-    let second = machine(Second(log.clone()), State::Closed);
+    let second = Second(log.clone()).into_builder(State::Closed);
     let second = home.spawn(second.restart(Restarts::on_fault()));
     home.block_on(async {
         // The message in hand, 2, is lost by the panic. The next incarnation is closed.
@@ -96,7 +96,7 @@ fn a_stopped_machine_is_restarted_for_its_saved_messages(home: &Home) {
     keep_bombs_quiet();
     let (log, left) = (Log::default(), Log::default());
     let lost = left.clone();
-    let fragile = machine(Fragile(log.clone()), State::Closed);
+    let fragile = Fragile(log.clone()).into_builder(State::Closed);
     let fragile = fragile.restart(Restarts::on_fault());
     let fragile = home.spawn(fragile.on_undelivered(move |number| lost.add(number)));
     home.block_on(async {
@@ -115,7 +115,7 @@ fn a_machine_that_gives_up_leaves_its_messages_in_order(home: &Home) {
     keep_bombs_quiet();
     let left = Log::default();
     let lost = left.clone();
-    let fragile = machine(Fragile(Log::default()), State::Closed);
+    let fragile = Fragile(Log::default()).into_builder(State::Closed);
     let fragile =
         fragile.restart(Restarts::on_fault().intensity(1, Duration::from_secs(1_000_000)));
     let fragile = home.spawn(fragile.on_undelivered(move |number| lost.add(number)));

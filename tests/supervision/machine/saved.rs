@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use greenroom::machine::{Machine, Next, machine};
+use greenroom::machine::{Machine, Next};
 use greenroom::{AskError, Context, RefusalKind, yield_now};
 
-use super::{Message, closed};
+use super::{MANY, Message, closed, saving};
 use crate::support::{Gate, Home, Log, in_every_home};
 
 // On two workers the other task would run in any case.
@@ -64,7 +64,7 @@ fn a_saved_request_is_answered_later(home: &Home) {
 }
 
 /// A machine that counts how often it changed, and saves numbers above that.
-struct Counter(Log<u32>);
+struct Counter(Log<u32>, usize);
 
 impl Machine for Counter {
     type State = u32;
@@ -82,11 +82,15 @@ impl Machine for Counter {
         self.0.add(number);
         Next::Stay
     }
+
+    fn saved_capacity(&self) -> usize {
+        self.1
+    }
 }
 
 fn a_message_that_is_saved_again_keeps_its_place(home: &Home) {
     let log = Log::default();
-    let counter = home.spawn(machine(Counter(log.clone()), 0));
+    let counter = home.spawn(Counter(log.clone(), MANY).into_builder(0));
     home.block_on(async {
         for number in [2, 1, 3, 2, 0, 1, 3, 0, 1, 0] {
             counter.tell(number).unwrap();
@@ -119,7 +123,7 @@ impl Machine for Same {
 
 fn a_change_to_the_same_state_is_a_change(home: &Home) {
     let log = Log::default();
-    let same = home.spawn(machine(Same(log.clone(), 0), ()));
+    let same = home.spawn(Same(log.clone(), 0).into_builder(()));
     home.block_on(async {
         for number in [1, 2, 3, 4, 0, 5] {
             same.tell(number).unwrap();
@@ -159,7 +163,7 @@ impl Machine for Timed {
 
 fn saved_messages_come_before_those_of_sources(home: &Home) {
     let log = Log::default();
-    let timed = home.spawn(machine(Timed(log.clone()), false));
+    let timed = home.spawn(Timed(log.clone()).into_builder(false));
     home.block_on(async {
         for number in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0] {
             timed.tell(number).unwrap();
@@ -171,7 +175,7 @@ fn saved_messages_come_before_those_of_sources(home: &Home) {
 
 fn one_too_many_saved_messages_is_refused(home: &Home) {
     let log = Log::default();
-    let gate = home.spawn(closed(&log).saved_capacity(2));
+    let gate = home.spawn(saving(&log, 2));
     home.block_on(async {
         gate.tell(Message::Pass(1)).unwrap();
         let second = gate.request(|reply| Message::Request(2, reply));
@@ -198,7 +202,7 @@ fn one_too_many_saved_messages_is_refused(home: &Home) {
 
 fn a_machine_that_may_save_nothing_refuses_each(home: &Home) {
     let log = Log::default();
-    let gate = home.spawn(closed(&log).saved_capacity(0));
+    let gate = home.spawn(saving(&log, 0));
     home.block_on(async {
         let early = gate.ask(|reply| Message::Request(1, reply)).await;
         assert!(matches!(early, Err(AskError::Refused(_))), "{early:?}");
@@ -209,7 +213,7 @@ fn a_machine_that_may_save_nothing_refuses_each(home: &Home) {
 
 fn a_saved_message_always_has_room_to_be_saved_again(home: &Home) {
     let log = Log::default();
-    let counter = home.spawn(machine(Counter(log.clone()), 0).saved_capacity(3));
+    let counter = home.spawn(Counter(log.clone(), 3).into_builder(0));
     home.block_on(async {
         for number in [2, 2, 2, 0, 2, 0] {
             counter.tell(number).unwrap();
@@ -248,13 +252,11 @@ impl Machine for Late {
 fn a_killed_machine_handles_no_other_saved_message(home: &Home) {
     let (log, left) = (Log::default(), Log::default());
     let (lost, late) = (left.clone(), log.clone());
-    let late = machine(
-        Late {
-            log: late,
-            kills_at: 2,
-        },
-        false,
-    );
+    let late = Late {
+        log: late,
+        kills_at: 2,
+    };
+    let late = late.into_builder(false);
     let late = home.spawn(late.on_undelivered(move |number| lost.add(number)));
     home.block_on(async {
         for number in [1, 2, 3, 4, 0, 5] {
@@ -268,13 +270,11 @@ fn a_killed_machine_handles_no_other_saved_message(home: &Home) {
 /// Saved messages count against the batch of a turn, as new ones do.
 fn many_saved_messages_let_other_tasks_run(home: &Home) {
     let log = Log::default();
-    let late = machine(
-        Late {
-            log: log.clone(),
-            kills_at: 0,
-        },
-        false,
-    );
+    let late = Late {
+        log: log.clone(),
+        kills_at: 0,
+    };
+    let late = late.into_builder(false);
     home.block_on(async {
         let late = home.spawn(late);
         for number in (1..=10_000).chain([0]) {

@@ -59,17 +59,15 @@ fn assert_delays(delays: &Log<Duration>, expected: &[u64]) {
 }
 
 /// Intervals of 1 s, 2 s, and then 5 s each.
-fn growing() -> greenroom::time::RetryIntervalsBuilder {
-    RetryIntervals::builder()
-        .first_steps([secs(1), secs(2)])
-        .regular_step(secs(5))
+fn growing() -> RetryIntervals {
+    RetryIntervals::every(secs(5)).with_first_steps([secs(1), secs(2)])
 }
 
 #[test]
 fn delays_in_a_row_are_those_of_the_intervals() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
-        let rules = ever().delays(growing().build().unwrap());
+    sim::explore(SEEDS, |_| async {
+        let rules = ever().delays(growing());
         let (mortal, delays) = mortal(&[Duration::ZERO; 5], rules);
         mortal.join().await.unwrap();
         assert_delays(&delays, &[1, 2, 5, 5, 5]);
@@ -79,7 +77,7 @@ fn delays_in_a_row_are_those_of_the_intervals() {
 #[test]
 fn without_intervals_there_is_no_delay() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let (mortal, delays) = mortal(&[SEC; 4], ever());
         mortal.join().await.unwrap();
         assert_delays(&delays, &[0, 0, 0, 0]);
@@ -89,9 +87,9 @@ fn without_intervals_there_is_no_delay() {
 #[test]
 fn an_incarnation_that_lived_for_the_window_ends_the_row() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let rules = Restarts::on_fault().intensity(9, secs(60));
-        let rules = rules.delays(growing().build().unwrap());
+        let rules = rules.delays(growing());
         let lives = [0, 0, 0, 61, 59, 0, 61, 61].map(secs);
         let (mortal, delays) = mortal(&lives, rules);
         mortal.join().await.unwrap();
@@ -102,7 +100,7 @@ fn an_incarnation_that_lived_for_the_window_ends_the_row() {
 #[test]
 fn an_incarnation_that_blocked_its_own_thread_for_the_window_ends_the_row() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let log = Log::default();
         let own = log.clone();
         let blocks = actor(move |cx: Context<()>| async move {
@@ -114,7 +112,7 @@ fn an_incarnation_that_blocked_its_own_thread_for_the_window_ends_the_row() {
             }
         });
         let rules = Restarts::on_fault().intensity(9, secs(60));
-        let rules = rules.delays(growing().build().unwrap());
+        let rules = rules.delays(growing());
         let blocks = blocks.restart(rules).on(Detached).spawn();
         blocks.join().await.unwrap();
         let begun = log.take();
@@ -129,8 +127,8 @@ fn an_incarnation_that_blocked_its_own_thread_for_the_window_ends_the_row() {
 #[test]
 fn after_the_last_delay_the_actor_ends_with_its_last_result() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
-        let rules = ever().delays(growing().step_limit(2).build().unwrap());
+    sim::explore(SEEDS, |_| async {
+        let rules = ever().delays(growing().with_step_limit(2).unwrap());
         let (mortal, delays) = mortal(&[Duration::ZERO; 9], rules);
         assert_eq!(text_of(mortal.join().await), "bomb 2");
         assert_delays(&delays, &[1, 2]);
@@ -154,7 +152,7 @@ fn a_stand_down_differs_from_its_length_by_up_to_a_quarter() {
 #[test]
 fn the_shortest_and_the_longest_stand_down_are_possible() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let (short, delays) = mortal(&[Duration::ZERO; 3], ever().stand_down(Duration::ZERO));
         short.join().await.unwrap();
         assert_delays(&delays, &[0, 0, 0]);
@@ -169,8 +167,8 @@ fn the_shortest_and_the_longest_stand_down_are_possible() {
 #[test]
 fn the_last_of_after_and_stand_down_holds() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
-        let rules = ever().stand_down(HOUR).delays(growing().build().unwrap());
+    sim::explore(SEEDS, |_| async {
+        let rules = ever().stand_down(HOUR).delays(growing());
         let (mortal, delays) = mortal(&[SEC; 2], rules);
         mortal.join().await.unwrap();
         assert_delays(&delays, &[1, 2]);
@@ -180,7 +178,7 @@ fn the_last_of_after_and_stand_down_holds() {
 #[test]
 fn restarts_before_the_window_do_not_count() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         // At any time there were at most two restarts within the last ten seconds.
         let rules = Restarts::on_fault().intensity(2, secs(10));
         let (often, _) = mortal(&[secs(6); 20], rules.clone());
@@ -218,7 +216,7 @@ fn many_restarts_within_a_window_are_counted() {
 #[test]
 fn a_delay_of_one_actor_delays_no_other() {
     keep_bombs_quiet();
-    sim::explore(SEEDS, || async {
+    sim::explore(SEEDS, |_| async {
         let begun = Instant::now();
         let (obeys, _) = obedient();
         let waits = obeys.restart(ever().stand_down(HOUR)).spawn();
@@ -239,10 +237,8 @@ fn a_question_during_a_delay_is_no_deadlock() {
         let runtime = Runtime::builder().workers(1).detect_deadlocks(true);
         runtime.build().unwrap().block_on(async {
             let (obeys, _) = obedient();
-            let delays = RetryIntervals::builder().regular_step(Duration::from_millis(5));
-            let obeys = obeys
-                .restart(ever().delays(delays.build().unwrap()))
-                .spawn();
+            let delays = RetryIntervals::every(Duration::from_millis(5));
+            let obeys = obeys.restart(ever().delays(delays)).spawn();
             for number in 1..=5 {
                 lost(obeys.ask(|reply| Order::Lose("bomb", reply)).await);
                 assert_eq!(obeys.ask(Order::Number).await, Ok(number));
@@ -259,8 +255,8 @@ fn messages_gather_during_a_delay(home: &Home) {
             if let Some(capacity) = capacity {
                 obeys = obeys.capacity(capacity);
             }
-            let delays = RetryIntervals::builder().regular_step(Duration::from_millis(2));
-            let obeys = home.spawn(obeys.restart(ever().delays(delays.build().unwrap())));
+            let delays = RetryIntervals::every(Duration::from_millis(2));
+            let obeys = home.spawn(obeys.restart(ever().delays(delays)));
             for round in 0..5 {
                 let lose = obeys.ask(|reply| Order::Lose("bomb", reply));
                 lost(lose.await);

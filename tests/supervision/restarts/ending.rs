@@ -381,7 +381,7 @@ fn a_fault_that_is_not_joined_is_reported_once(home: &Home) {
 #[test]
 fn a_stopped_actor_waits_for_its_delay_if_messages_are_left() {
     keep_bombs_quiet();
-    sim::explore(0..20, || async {
+    sim::explore(0..20, |_| async {
         let (obeys, log) = obedient();
         let obeys = obeys.restart(ever().stand_down(HOUR)).spawn();
         let begun = Instant::now();

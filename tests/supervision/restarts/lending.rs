@@ -3,7 +3,7 @@
 mod dropped;
 
 use futures::{FutureExt, stream};
-use greenroom::{Actor, AskCause, Context, Fault, Runtime, actor, actor_from, spawn};
+use greenroom::{Actor, AskCause, Context, Fault, Runtime, actor, spawn};
 
 use super::{Order, lost, obey, text_of};
 use crate::support::{Drops, Gate, Home, Log, in_every_home, keep_bombs_quiet, poll_here};
@@ -367,7 +367,7 @@ fn an_actor_in_struct_form_may_lend_its_context(home: &Home) {
     keep_bombs_quiet();
     home.block_on(async {
         let held = home.hold();
-        let tolerant = home.spawn(actor_from(Tolerant(0)));
+        let tolerant = home.spawn(Tolerant(0).into_builder());
         for number in [2, 4, 1, 6, 8] {
             tolerant.tell(number).unwrap();
         }

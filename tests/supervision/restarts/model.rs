@@ -265,12 +265,11 @@ impl Rules {
             1 => {
                 rules.delay = SEC;
                 rules.limit = (draws.below(2) == 0).then_some(2);
-                let delays = RetryIntervals::builder().first_steps([SEC]);
-                let mut delays = delays.regular_step(SEC * 2);
+                let mut delays = RetryIntervals::every(SEC * 2).with_first_steps([SEC]);
                 if let Some(limit) = rules.limit {
-                    delays = delays.step_limit(limit);
+                    delays = delays.with_step_limit(limit).unwrap();
                 }
-                restarts = restarts.delays(delays.build().unwrap());
+                restarts = restarts.delays(delays);
             }
             _ => {}
         }

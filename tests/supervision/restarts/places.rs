@@ -5,7 +5,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use greenroom::time::RetryIntervals;
-use greenroom::{Actor, ActorBuilder, Context, Detached, Runtime, actor, actor_from};
+use greenroom::{Actor, ActorBuilder, Context, Detached, Runtime, actor};
 
 use super::{Order, ever, lost, obedient};
 use crate::support::{
@@ -68,7 +68,7 @@ fn a_value_begins_anew_as_it_was_spawned(home: &Home) {
     keep_bombs_quiet();
     home.block_on(async {
         let log = Log::default();
-        let sum = home.spawn(actor_from(Sum(40, log.clone())).restart(ever()));
+        let sum = home.spawn(Sum(40, log.clone()).into_builder().restart(ever()));
         for number in [Some(1), None, Some(2), None, Some(2)] {
             sum.tell(number).unwrap();
         }
@@ -145,8 +145,8 @@ fn a_pinned_thread_stays_for_an_actor_in_its_delay() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let pinned = runtime.spawn_pinned("pinned").unwrap();
         let (obeys, log) = obedient();
-        let delays = RetryIntervals::builder().regular_step(Duration::from_millis(5));
-        let rules = ever().delays(delays.build().unwrap());
+        let delays = RetryIntervals::every(Duration::from_millis(5));
+        let rules = ever().delays(delays);
         let obeys = obeys.restart(rules).on(&pinned).spawn();
         lost(drive(obeys.ask(|reply| Order::Lose("bomb", reply))));
         drop(pinned);
@@ -184,8 +184,8 @@ fn a_split_actor_is_restarted_on_any_executor() {
     within(WATCH, || {
         let (obeys, log) = obedient();
         // Outside of any runtime the delays have a clock, too.
-        let delays = RetryIntervals::builder().regular_step(Duration::from_millis(2));
-        let rules = ever().delays(delays.build().unwrap());
+        let delays = RetryIntervals::every(Duration::from_millis(2));
+        let rules = ever().delays(delays);
         let (address, future) = obeys.name("split").restart(rules).split();
         let asks = async move {
             for number in 0..5 {

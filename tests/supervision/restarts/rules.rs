@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use greenroom::supervise::{Restartable, Restarts};
-use greenroom::{Context, Fault, SpawnProblem, actor, actor_from, spawn};
+use greenroom::{Actor, Context, Fault, SpawnProblem, actor, spawn};
 
 use super::{HOUR, Order, ever, obedient, text_of};
 use crate::support::{Home, Log, in_every_home, keep_bombs_quiet, panic_of};
@@ -215,22 +215,22 @@ fn impossible_numbers_are_refused_with_the_value() {
             ),
         ];
         for (rules, problem, text) in cases {
-            let refused = actor_from(Value(7)).restart(rules.clone()).try_spawn();
+            let refused = Value(7).into_builder().restart(rules.clone()).try_spawn();
             let refused = refused.unwrap_err();
             assert_eq!(refused.problem(), problem);
             assert!(refused.to_string().contains(text), "{refused}");
             assert_eq!(refused.into_inner().into_inner(), Value(7));
 
             // An inner rule is checked like an outer one.
-            let inner = actor_from(Value(7)).restart(rules.clone());
+            let inner = Value(7).into_builder().restart(rules.clone());
             let refused = inner.restart(Restarts::on_fault()).try_spawn().unwrap_err();
             assert_eq!(refused.problem(), problem);
             let inner: Restartable<_, _, _> = refused.into_inner().into_inner();
             assert_eq!(inner.into_inner(), Value(7));
 
-            let (told, ..) = panic_of(|| actor_from(Value(7)).restart(rules.clone()).spawn());
+            let (told, ..) = panic_of(|| Value(7).into_builder().restart(rules.clone()).spawn());
             assert!(told.contains(text), "{told}");
-            let (told, ..) = panic_of(|| drop(actor_from(Value(7)).restart(rules).split()));
+            let (told, ..) = panic_of(|| drop(Value(7).into_builder().restart(rules).split()));
             assert!(told.contains(text), "{told}");
         }
     });
@@ -238,7 +238,8 @@ fn impossible_numbers_are_refused_with_the_value() {
 
 #[test]
 fn an_actor_without_a_runtime_is_given_back() {
-    let refused = actor_from(Value(7))
+    let refused = Value(7)
+        .into_builder()
         .restart(Restarts::default())
         .try_spawn();
     let refused = refused.unwrap_err();

@@ -240,7 +240,7 @@ fn a_message_in_hand_that_panics_in_its_drop_tells_its_asker() {
         });
         let a = tree.start(a).unwrap();
         let b = start(&tree, &log, "b");
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = Reply::pair();
         assert!(a.tell((Bomb::new(true, &drops), reply)).is_ok());
         number(&b).await;
         all_run(&tree).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use greenroom::policy::Simulated;
-use greenroom::supervise::{ChildState, Restarts, StartProblem, Strategy, Supervisor};
+use greenroom::supervise::{ChildState, Restarts, StartError, Strategy, Supervisor};
 use greenroom::time::{Instant, RetryIntervals, sleep};
 use greenroom::{AskCause, Context, Detached, End, Reply, Runtime, actor, unblock, yield_now};
 
@@ -71,8 +71,8 @@ fn a_stop_ends_the_back_off_of_a_round_and_begins_it_in_order() {
         ] {
             let log = Log::default();
             let tree = patient(strategy).spawn().unwrap();
-            let delays = RetryIntervals::builder().regular_step(LONG).build();
-            let later = Restarts::on_fault().delays(delays.unwrap());
+            let delays = RetryIntervals::every(LONG);
+            let later = Restarts::on_fault().delays(delays);
             let own = log.clone();
             let a = actor(move |cx| child(cx, "a", own)).restart(later);
             let a = tree.start(a).unwrap();
@@ -135,7 +135,7 @@ fn a_child_that_fails_too_often_during_the_stop_leaves_the_rest_undelivered() {
         });
         let a = tree.start(a).unwrap();
         let (begun, gate) = (Gate::default(), Gate::default());
-        let (reply, held) = greenroom::reply();
+        let (reply, held) = Reply::pair();
         a.tell(Job::Hold(begun, gate.clone(), reply)).unwrap();
         for number in 0..5 {
             a.tell(Job::Fail).unwrap();
@@ -247,8 +247,8 @@ fn a_child_that_backs_off_begins_before_others_are_stopped() {
     simulated(|| async {
         let log = Log::default();
         let tree = patient(Strategy::OneForOne).spawn().unwrap();
-        let delays = RetryIntervals::builder().regular_step(LONG).build();
-        let later = Restarts::on_fault().delays(delays.unwrap());
+        let delays = RetryIntervals::every(LONG);
+        let later = Restarts::on_fault().delays(delays);
         let own = log.clone();
         let a = actor(move |cx| child(cx, "a", own)).restart(later);
         let a = tree.start(a).unwrap();
@@ -259,7 +259,7 @@ fn a_child_that_backs_off_begins_before_others_are_stopped() {
         while tree.children()[0].last_fault.is_none() {
             yield_now().await;
         }
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = Reply::pair();
         b.tell(reply).unwrap();
         tree.stop();
         assert_eq!(answer.await, Ok(1));
@@ -385,10 +385,10 @@ fn a_child_that_is_started_after_a_stop_comes_back() {
             let own = log.clone();
             let late = actor(move |cx| child(cx, "late", own)).restart(Restarts::always());
             let error = tree.start(late).unwrap_err();
-            assert_eq!(error.problem(), StartProblem::Stopping);
+            assert!(matches!(error, StartError::Stopping(_)));
             let below = Supervisor::builder().name("below");
             let error = tree.supervisor(below).unwrap_err();
-            assert_eq!(error.problem(), StartProblem::Stopping);
+            assert!(matches!(error, StartError::Stopping(_)));
             a.kill();
             tree.join().await.unwrap();
         }
@@ -427,7 +427,7 @@ fn a_shutdown_ends_a_tree_in_any_phase() {
         drive(tree.join()).unwrap();
         assert_eq!(tree.children(), []);
         let late = tree.supervisor(Supervisor::builder()).unwrap_err();
-        assert_eq!(late.problem(), StartProblem::Stopping);
+        assert!(matches!(late, StartError::Stopping(_)));
     };
     within(WATCH, move || {
         for turns in 0..100 {

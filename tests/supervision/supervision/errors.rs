@@ -2,11 +2,19 @@
 
 use std::time::Duration;
 
-use greenroom::supervise::{Restarts, StartProblem, Strategy, Supervisor};
+use greenroom::supervise::{Restarts, StartError, Strategy, Supervisor};
 use greenroom::{Runtime, SpawnProblem, actor, spawn};
 
 use super::{LONG, child};
 use crate::support::{Log, drive};
+
+/// Returns why nothing was spawned.
+fn problem<A>(error: &StartError<A>) -> SpawnProblem {
+    match error {
+        StartError::Spawn(error) => error.problem(),
+        StartError::Stopping(_) => panic!("{error}"),
+    }
+}
 
 #[test]
 fn a_window_of_0_and_an_intensity_of_0_with_always_are_refused() {
@@ -14,28 +22,28 @@ fn a_window_of_0_and_an_intensity_of_0_with_always_are_refused() {
         let tree = Supervisor::builder().name("tree");
         let bad = tree.clone().intensity(3, Duration::ZERO);
         let error = bad.clone().spawn().unwrap_err();
-        let zero_window = StartProblem::Spawn(SpawnProblem::ZeroWindow);
-        assert_eq!(error.problem(), zero_window);
+        assert_eq!(problem(&error), SpawnProblem::ZeroWindow);
         let text = "the window of the intensity is 0 s, but must be longer";
         assert_eq!(error.to_string(), text);
         // The builder is as it was but for what is now corrected.
         let tree = error.into_inner().intensity(0, LONG).spawn().unwrap();
-        assert_eq!(tree.supervisor(bad).unwrap_err().problem(), zero_window);
+        let error = tree.supervisor(bad).unwrap_err();
+        assert_eq!(problem(&error), SpawnProblem::ZeroWindow);
 
         let log = Log::default();
         let start = |restarts| {
             let log = log.clone();
             let child = actor(move |cx| child(cx, "a", log)).restart(restarts);
             tree.start(child)
-                .map_err(|error| (error.problem(), error.to_string()))
+                .map_err(|error| (problem(&error), error.to_string()))
         };
         let always = Restarts::always();
-        let (problem, text) = start(always.clone().intensity(0, LONG)).unwrap_err();
-        assert_eq!(problem, StartProblem::Spawn(SpawnProblem::ZeroIntensity));
+        let (why, text) = start(always.clone().intensity(0, LONG)).unwrap_err();
+        assert_eq!(why, SpawnProblem::ZeroIntensity);
         let expected = "the intensity is 0 restarts, but must be at least 1 for `Restarts::always`";
         assert_eq!(text, expected);
-        let (problem, _) = start(always.intensity(1, Duration::ZERO)).unwrap_err();
-        assert_eq!(problem, zero_window);
+        let (why, _) = start(always.intensity(1, Duration::ZERO)).unwrap_err();
+        assert_eq!(why, SpawnProblem::ZeroWindow);
         start(Restarts::on_fault().intensity(0, LONG)).unwrap();
         assert_eq!(tree.children().len(), 1);
         tree.stop();
@@ -70,10 +78,7 @@ fn nothing_is_started_without_a_runtime_or_on_one_that_has_ended() {
     let log = Log::default();
     let builder = Supervisor::builder().strategy(Strategy::OneForAll);
     let error = builder.clone().spawn().unwrap_err();
-    assert_eq!(
-        error.problem(),
-        StartProblem::Spawn(SpawnProblem::NoRuntime)
-    );
+    assert_eq!(problem(&error), SpawnProblem::NoRuntime);
 
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let tree = runtime.block_on(async { builder.spawn().unwrap() });
@@ -81,10 +86,7 @@ fn nothing_is_started_without_a_runtime_or_on_one_that_has_ended() {
     let error = tree
         .start(actor(move |cx| child(cx, "a", own)))
         .unwrap_err();
-    assert_eq!(
-        error.problem(),
-        StartProblem::Spawn(SpawnProblem::NoRuntime)
-    );
+    assert_eq!(problem(&error), SpawnProblem::NoRuntime);
     // The start of a child that was not spawned does not keep the tree from ending.
     let actor = error.into_inner();
     tree.stop();
@@ -95,9 +97,9 @@ fn nothing_is_started_without_a_runtime_or_on_one_that_has_ended() {
         let tree = Supervisor::builder().spawn().unwrap();
         let report = runtime.shutdown().await;
         assert_eq!(report.cancelled, 0);
-        let problem = Supervisor::builder().spawn().unwrap_err().problem();
-        (tree, problem)
+        let late = Supervisor::builder().spawn().unwrap_err();
+        (tree, problem(&late))
     });
-    assert_eq!(late, StartProblem::Spawn(SpawnProblem::ShutDown));
+    assert_eq!(late, SpawnProblem::ShutDown);
     drive(tree.join()).unwrap();
 }

@@ -31,7 +31,7 @@ fn an_escalation_that_is_received_fails_no_run() {
         Strategy::OneForAll,
         Strategy::RestForOne,
     ] {
-        sim::explore(0..SEEDS, || async move {
+        sim::explore(0..SEEDS, |_| async move {
             let log = Log::default();
             let tree = impatient(strategy).spawn().unwrap();
             // Both fail at the same time.
@@ -48,7 +48,7 @@ fn an_escalation_that_is_received_fails_no_run() {
 #[test]
 fn an_escalation_of_a_tree_in_a_tree_that_is_received_fails_no_run() {
     keep_bombs_quiet();
-    sim::explore(0..SEEDS, || async {
+    sim::explore(0..SEEDS, |_| async {
         let log = Log::default();
         let tree = impatient(Strategy::OneForAll).spawn().unwrap();
         let below = tree.supervisor(impatient(Strategy::OneForOne)).unwrap();
@@ -81,7 +81,7 @@ fn an_escalation_that_nobody_receives_fails_the_run() {
 #[test]
 fn a_fault_after_which_the_child_was_to_be_restarted_fails_no_run() {
     keep_bombs_quiet();
-    sim::explore(0..SEEDS, || async {
+    sim::explore(0..SEEDS, |_| async {
         let log = Log::default();
         let tree = Supervisor::builder().spawn().unwrap();
         let child = start(&tree, &log, "a");
@@ -147,7 +147,7 @@ fn a_fault_reaches_on_fault_once_unless_its_escalation_is_received() {
 #[test]
 fn a_supervisor_that_was_restarted_has_joined_the_fault_for_which_it_gave_up() {
     keep_bombs_quiet();
-    sim::explore(0..SEEDS, || async {
+    sim::explore(0..SEEDS, |_| async {
         let log = Log::default();
         let tree = Supervisor::builder().spawn().unwrap();
         let below = tree.supervisor(impatient(Strategy::OneForOne)).unwrap();

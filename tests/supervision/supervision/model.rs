@@ -98,8 +98,8 @@ impl Draws {
         Some(match self.below(3) {
             0 => restarts.stand_down(Duration::from_millis(1 + self.below(500) as u64)),
             1 => {
-                let delays = RetryIntervals::builder().regular_step(self.millis(100));
-                restarts.delays(delays.build().unwrap())
+                let delays = RetryIntervals::every(self.millis(100));
+                restarts.delays(delays)
             }
             _ => restarts,
         })

@@ -77,8 +77,8 @@ fn a_restart_by_hand_ends_a_back_off() {
     simulated(|| async {
         let log = Log::default();
         let tree = patient(Strategy::OneForOne).spawn().unwrap();
-        let delays = RetryIntervals::builder().regular_step(LONG).build();
-        let later = Restarts::on_fault().delays(delays.unwrap());
+        let delays = RetryIntervals::every(LONG);
+        let later = Restarts::on_fault().delays(delays);
         let a = actor(move |cx| child(cx, "a", log)).restart(later);
         let a = tree.start(a).unwrap();
         a.tell(Job::Fail).unwrap();
@@ -157,8 +157,8 @@ fn a_child_that_backs_off_begins_at_once_when_it_is_stopped() {
     simulated(|| async {
         let log = Log::default();
         let tree = patient(Strategy::OneForOne).spawn().unwrap();
-        let delays = RetryIntervals::builder().regular_step(LONG).build();
-        let later = Restarts::on_fault().delays(delays.unwrap());
+        let delays = RetryIntervals::every(LONG);
+        let later = Restarts::on_fault().delays(delays);
         let own = log.clone();
         let a = actor(move |cx| child(cx, "a", own)).restart(later);
         let a = tree.start(a).unwrap();
@@ -179,8 +179,8 @@ fn a_child_that_backs_off_begins_at_once_when_it_is_stopped() {
 fn a_child_that_backs_off_ends_at_once_when_its_address_stops_it() {
     simulated(|| async {
         let tree = patient(Strategy::OneForOne).spawn().unwrap();
-        let delays = RetryIntervals::builder().regular_step(LONG).build();
-        let later = Restarts::on_fault().delays(delays.unwrap());
+        let delays = RetryIntervals::every(LONG);
+        let later = Restarts::on_fault().delays(delays);
         let log = Log::default();
         let own = log.clone();
         let a = actor(move |cx| child(cx, "a", own)).restart(later);

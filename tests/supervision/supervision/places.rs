@@ -77,7 +77,7 @@ fn a_thread_that_a_child_blocks_delays_its_round(home: &Home) {
         let c = start(&tree, &log, "c");
         number(&c).await;
         all_run(&tree).await;
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = Reply::pair();
         b.tell(reply).unwrap();
         is_blocked.wait().await;
         a.tell(Job::Fail).unwrap();

@@ -167,8 +167,8 @@ fn the_back_off_of_one_child_delays_its_round_and_nothing_else() {
             let a = start(&tree, &log, "a");
             let own = log.clone();
             let hour = Duration::from_secs(3600);
-            let delays = RetryIntervals::builder().regular_step(hour).build();
-            let later = Restarts::on_fault().delays(delays.unwrap());
+            let delays = RetryIntervals::every(hour);
+            let later = Restarts::on_fault().delays(delays);
             let b = actor(move |cx| child(cx, "b", own)).restart(later);
             let b = tree.start(b).unwrap();
             let c = start(&tree, &log, "c");
@@ -206,8 +206,8 @@ fn a_round_waits_for_the_longest_back_off_in_it() {
         let tree = patient(Strategy::RestForOne).spawn().unwrap();
         let hour = Duration::from_secs(3600);
         let [a, b] = [1, 2].map(|hours| {
-            let delays = RetryIntervals::builder().regular_step(hour * hours);
-            let later = Restarts::on_fault().delays(delays.build().unwrap());
+            let delays = RetryIntervals::every(hour * hours);
+            let later = Restarts::on_fault().delays(delays);
             let log = log.clone();
             let child = actor(move |cx| child(cx, "child", log)).restart(later);
             tree.start(child).unwrap()
@@ -229,8 +229,8 @@ fn a_stale_wake_up_ends_no_back_off() {
         let stored = wakers.clone();
         let tree = patient(Strategy::OneForOne).spawn().unwrap();
         let hour = Duration::from_secs(3600);
-        let delays = RetryIntervals::builder().regular_step(hour).build();
-        let later = Restarts::on_fault().delays(delays.unwrap());
+        let delays = RetryIntervals::every(hour);
+        let later = Restarts::on_fault().delays(delays);
         let a = actor(move |mut cx: Context<()>| {
             let stored = stored.clone();
             async move {

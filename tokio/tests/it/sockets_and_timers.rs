@@ -104,7 +104,7 @@ fn actors_are_both_ends_of_a_socket_of_tokio() {
     }
     with_both(|both| {
         both.runtime.block_on(async {
-            let (tells, port) = greenroom::reply();
+            let (tells, port) = Reply::pair();
             let server = spawn!(server(_, tells));
             let client = spawn!(client(_, port.await.unwrap()), capacity = 10);
             for number in 1..=1000 {

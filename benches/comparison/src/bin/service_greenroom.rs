@@ -41,7 +41,7 @@ struct Shop {
 
 impl Shop {
     async fn ask(&self, message: impl FnOnce(Reply<u64>) -> Message) -> Result<String, StatusCode> {
-        let (reply, answer) = greenroom::reply();
+        let (reply, answer) = Reply::pair();
         self.stock
             .tell(message(reply))
             .map_err(|error| match error {

@@ -201,7 +201,7 @@ async fn client(spool: Wild, options: Options, book: Book, mut draws: Draws) {
         for _ in 0..burst {
             let number = book.with(|pages| pages.sent);
             let question = options.question(&mut draws, number);
-            let (reply, answer) = greenroom::reply();
+            let (reply, answer) = greenroom::Reply::pair();
             let told = match draws.below(2) {
                 0 => spool.tell(question, reply),
                 _ => spool.address().tell((question, reply)),
@@ -379,8 +379,8 @@ fn judge(pages: &Pages, options: &Options, status: SpoolStatus) {
         numbers.is_sorted_by(|one, next| one < next),
         "an outcome came twice"
     );
-    assert!(options.size.is_some() || status.refused.overloaded == 0);
-    assert!(options.responsiveness.is_some() || status.refused.busy == 0);
+    assert!(options.size.is_some() || status.refused_overloaded == 0);
+    assert!(options.responsiveness.is_some() || status.refused_busy == 0);
     if options.has_affinity {
         for key in 0..5 {
             let of_key = || pages.begun.iter().filter(move |it| it.0.key == key);

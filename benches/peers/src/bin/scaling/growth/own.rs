@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use greenroom::registry::{Group, Name};
 use greenroom::supervise::Supervisor;
-use greenroom::{Address, Context, Fault, WatchGuard, actor};
+use greenroom::{Address, Context, Fault, SourceGuard, actor};
 
 use super::both::{counts, places};
 use super::meter::{Meter, count_one, counted, counting_waker};
@@ -264,7 +264,7 @@ async fn watch(
     cx: &mut Context<u64>,
     watched: &Address<u64>,
     count: usize,
-) -> Vec<Option<WatchGuard>> {
+) -> Vec<Option<SourceGuard>> {
     let mut held = places(count);
     held.fill_with(|| Some(cx.watch(watched, |_| 1)));
     settle(cx).await;

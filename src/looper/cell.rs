@@ -18,7 +18,8 @@ use super::table::LockState;
 use crate::contain::contain;
 use crate::lock::SpinLock;
 use crate::runtime::context;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::COUNT_MAX;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::waiters::Waiters;
 
 /// The key of the world, as if it were a looper. The key of a looper is its index in the table.
@@ -31,10 +32,10 @@ pub(super) const NOWHERE: u32 = u32::MAX - 1;
 pub struct LooperCell {
     pub(super) monitor: Arc<Monitor>,
     pub(super) key: u32,
+    handles: AtomicU32,
     /// Its number, which no other looper or lock of the controller has. The world has 0.
     pub(super) id: u64,
     pub(super) name: Option<Box<str>>,
-    handles: AtomicUsize,
     state: SpinLock<LooperState>,
 }
 
@@ -129,7 +130,7 @@ impl LooperCell {
             key,
             id,
             name,
-            handles: AtomicUsize::new(1),
+            handles: AtomicU32::new(1),
             state: SpinLock::new(state),
         })
     }
@@ -162,13 +163,15 @@ impl LooperCell {
 
     pub(super) fn add_handle(&self) {
         // Relaxed: the new handle is made from another one, so the count is not zero.
-        self.handles.fetch_add(1, Ordering::Relaxed);
+        if self.handles.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
+            std::process::abort();
+        }
     }
 
     /// Adds a handle unless the last one is gone.
     pub(super) fn try_add_handle(&self) -> bool {
         context::apply_effects();
-        let more = |handles: usize| (handles > 0).then_some(handles + 1);
+        let more = |handles: u32| (0 < handles && handles < COUNT_MAX).then(|| handles + 1);
         // Relaxed: the table's lock orders what the handle is used for.
         let added = self
             .handles

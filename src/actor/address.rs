@@ -43,6 +43,17 @@ pub struct Address<M> {
 
 const MAPPED: usize = 1;
 
+impl<M> RecipientRef<'_, M> {
+    /// Does what [`Address::tell`] does, also for a weak address and for an ask.
+    #[inline]
+    pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
+        match self {
+            RecipientRef::Actor(core) => core.tell(message),
+            RecipientRef::Map(map) => map.tell(message),
+        }
+    }
+}
+
 // SAFETY: (CELL-2) the core is reference-counted and thread-safe; so is a map.
 unsafe impl<M: Send> Send for Address<M> {}
 // SAFETY: (CELL-2) the core is reference-counted and thread-safe; so is a map.
@@ -136,10 +147,7 @@ impl<M> Address<M> {
     /// # });
     /// ```
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        match self.recipient() {
-            RecipientRef::Actor(core) => core.tell(message),
-            RecipientRef::Map(map) => map.tell(message),
-        }
+        self.recipient().tell(message)
     }
 
     /// Puts the message in the mailbox, and waits for room if the mailbox is bounded.

@@ -138,7 +138,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         if let AskPhase::Question(question) = this.phase
             && let Some(question) = question.take()
         {
-            let process = recipient.checked_process();
+            let process = Process::of(|| recipient.checked_process());
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();
             let has_time_out = deadline.is_some_and(Sleep::ends);
@@ -240,7 +240,7 @@ pub(super) fn begin<M, T>(
     recipient: RecipientRef<'_, M>,
     question: impl FnOnce(Reply<T>) -> M,
 ) -> (M, Answer<T>, TaskInfo) {
-    let process = recipient.checked_process();
+    let process = Process::of(|| recipient.checked_process());
     let asked = recipient.view().info();
     // The asker receives other messages meanwhile, so a timeout of the request is an event.
     let listing = match context::lists_asks() {

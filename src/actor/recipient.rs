@@ -66,14 +66,6 @@ impl<'a, M> RecipientRef<'a, M> {
             }
     }
 
-    #[inline]
-    pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
-        match self {
-            RecipientRef::Actor(core) => core.tell(message),
-            RecipientRef::Map(map) => map.tell(message),
-        }
-    }
-
     /// Returns the error of an ask whose message the closed mailbox refused.
     #[cold]
     pub(super) fn closed_error(self) -> AskError {

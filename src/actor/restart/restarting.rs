@@ -33,10 +33,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
-use std::time::Duration;
 
 use super::bond::{Bond, BondOrder, BondReport};
-use super::restarts::{History, Restarts};
+use super::restarts::{RestartState, Restarts};
 use crate::actor::context::Context;
 use crate::actor::incarnation::Loan;
 use crate::actor::lifecycle::Lifecycle;
@@ -45,7 +44,7 @@ use crate::contain::{attempt, contain};
 use crate::error::{AskCause, AskDetail, Fault};
 use crate::instant::Instant;
 use crate::task::loss;
-use crate::time::{Sleep, sleep};
+use crate::time::sleep;
 
 impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On>
 where
@@ -199,47 +198,6 @@ enum IncarnationStage<M> {
     Leaving(Loan<M>),
     Down(Context<M>),
     Over,
-}
-
-/// What most restartable actors do not need: all have the same rules, and few fail.
-struct RestartState<T> {
-    restarts: Arc<Restarts<T>>,
-    bond: Option<Arc<Bond>>,
-    history: History,
-    /// The number of restarts in a row.
-    row: u64,
-    /// When the current incarnation began, unless it is the first.
-    begun: Option<Instant>,
-    delay: Option<Sleep>,
-}
-
-impl<T> RestartState<T> {
-    fn new(restarts: Option<Arc<Restarts<T>>>, bond: Option<Arc<Bond>>) -> Box<Self> {
-        Box::new(RestartState {
-            restarts: restarts.unwrap_or_default(),
-            bond,
-            history: History::default(),
-            row: 0,
-            begun: None,
-            delay: None,
-        })
-    }
-
-    /// Counts a restart, and returns the delay before it; `None` if there is none left.
-    fn count(&mut self) -> Option<Duration> {
-        let Restarts {
-            restarts, window, ..
-        } = *self.restarts;
-        if self.begun.is_none_or(|begun| begun.elapsed() >= window) {
-            self.row = 0;
-        }
-        let delay = match &self.restarts.delays {
-            None => Duration::ZERO,
-            Some(delays) => delays.interval(self.row)?,
-        };
-        self.row += 1;
-        self.history.count(restarts, window).then_some(delay)
-    }
 }
 
 impl<M, A, Fut> Restarting<M, A, Fut>

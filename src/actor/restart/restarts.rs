@@ -1,15 +1,16 @@
-//! When an actor is restarted, how often, and after which delay.
+//! When an actor is restarted, how often, and after which delay; and what is counted for that.
 //!
 //! The value is a description. Its numbers are checked when an actor is spawned with it.
 
-use crate::instant::Instant;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bond::Bond;
 use crate::error::{Fault, SpawnProblem};
-use crate::time::RetryIntervals;
+use crate::instant::Instant;
+use crate::time::{RetryIntervals, Sleep};
 
 /// The rules by which an actor is [restarted](crate::ActorBuilder::restart). `T` is what the actor
 /// returns.
@@ -215,6 +216,47 @@ impl<T> fmt::Debug for Restarts<T> {
             .field("window", &self.window)
             .field("delays", &self.delays)
             .finish()
+    }
+}
+
+/// What most restartable actors do not need: all have the same rules, and few fail.
+pub(super) struct RestartState<T> {
+    pub(super) restarts: Arc<Restarts<T>>,
+    pub(super) bond: Option<Arc<Bond>>,
+    pub(super) history: History,
+    /// The number of restarts in a row.
+    pub(super) row: u64,
+    /// When the current incarnation began, unless it is the first.
+    pub(super) begun: Option<Instant>,
+    pub(super) delay: Option<Sleep>,
+}
+
+impl<T> RestartState<T> {
+    pub(super) fn new(restarts: Option<Arc<Restarts<T>>>, bond: Option<Arc<Bond>>) -> Box<Self> {
+        Box::new(RestartState {
+            restarts: restarts.unwrap_or_default(),
+            bond,
+            history: History::default(),
+            row: 0,
+            begun: None,
+            delay: None,
+        })
+    }
+
+    /// Counts a restart, and returns the delay before it; `None` if there is none left.
+    pub(super) fn count(&mut self) -> Option<Duration> {
+        let Restarts {
+            restarts, window, ..
+        } = *self.restarts;
+        if self.begun.is_none_or(|begun| begun.elapsed() >= window) {
+            self.row = 0;
+        }
+        let delay = match &self.restarts.delays {
+            None => Duration::ZERO,
+            Some(delays) => delays.interval(self.row)?,
+        };
+        self.row += 1;
+        self.history.count(restarts, window).then_some(delay)
     }
 }
 

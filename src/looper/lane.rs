@@ -30,8 +30,6 @@ pub(super) struct Lane {
     has_waited: bool,
     /// The number of tasks in a turn.
     batch: usize,
-    /// The lane stands by: how many turns had ended when it looked.
-    seen: Option<u32>,
     /// The last task of a simulated turn that was split. Its end is noted in the next turn, which
     /// comes after its effects.
     done: Option<(Arc<PostedJob>, JobRun)>,
@@ -59,7 +57,6 @@ impl Lane {
             has_waited: true,
             // In a simulation each task is a step of its own.
             batch: if is_simulated { 1 } else { BATCH },
-            seen: None,
             done: None,
         }
     }
@@ -69,7 +66,7 @@ impl Lane {
     fn step(
         &mut self,
         done: Option<(Arc<PostedJob>, JobRun)>,
-        (is_first, is_last): (bool, bool),
+        is_last: bool,
         waker: &Waker,
     ) -> Poll<Option<Arc<PostedJob>>> {
         let looks = std::mem::take(&mut self.has_waited);
@@ -83,9 +80,6 @@ impl Lane {
             if is_last {
                 return Poll::Ready(None);
             }
-            if is_first && stands_by(table, &mut self.seen) {
-                return Poll::Pending;
-            }
             let next = table.next(effects);
             if next.is_pending() && !mutant("a_lane_waits_after_its_look") {
                 table.lanes.waits(self.number, KeptWaker::new(waker));
@@ -98,7 +92,7 @@ impl Lane {
                 job.show();
             }
         });
-        if mutant("a_lane_waits_after_its_look") && next.is_pending() && self.seen.is_none() {
+        if mutant("a_lane_waits_after_its_look") && next.is_pending() {
             let waits = |table: &mut LooperTable, _: &mut Effects| {
                 table.lanes.waits(self.number, KeptWaker::new(waker));
             };
@@ -107,32 +101,10 @@ impl Lane {
         if let Some((job, _)) = done {
             contain(|| drop(job));
         }
-        self.has_waited = next.is_pending() && self.seen.is_none();
+        self.has_waited = next.is_pending();
         next
     }
 }
-
-/// Returns whether a lane at the begin of its turn stands by: another lane works, and has ended a
-/// turn of a task since the last look. `seen` is how many there had been.
-///
-/// A task that takes less time than a look is over before another core has its memory. Two lanes are
-/// slower than one then.
-fn stands_by(table: &mut LooperTable, seen: &mut Option<u32>) -> bool {
-    let is_quick = match *seen {
-        Some(seen) => seen != table.ended,
-        None => !table.lanes.is_waking(),
-    };
-    let stands_by = is_quick && table.has_ready() && table.lanes.others_work();
-    if stands_by || seen.is_some() {
-        table.lanes.set_waking(stands_by);
-    }
-    *seen = stands_by.then_some(table.ended);
-    stands_by
-}
-
-/// How long a lane that stands by waits for its next look if its worker has nothing else to do: about
-/// two microseconds.
-const PAUSES: u32 = 64;
 
 impl Future for Lane {
     type Output = ();
@@ -140,17 +112,8 @@ impl Future for Lane {
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let this = self.get_mut();
         let mut done = this.done.take();
-        for at in 0..this.batch {
-            // In a simulation and in a model each lane takes what it can.
-            let is_first = at == 0 && this.batch > 1 && this.monitor.runtime.is_some();
-            let next = this.step(done.take(), (is_first, false), cx.waker());
-            if this.seen.is_some() {
-                let pauses = if context::is_alone() { PAUSES } else { 0 };
-                (0..pauses).for_each(|_| std::hint::spin_loop());
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            let Some(job) = ready!(next) else {
+        for _ in 0..this.batch {
+            let Some(job) = ready!(this.step(done.take(), false, cx.waker())) else {
                 return Poll::Ready(());
             };
             let run = run_as_current(&job);
@@ -159,7 +122,7 @@ impl Future for Lane {
         // The last end is noted in this turn, unless the job has effects that come after the turn.
         match context::has_effects() {
             true => this.done = done,
-            false => drop(this.step(done, (false, true), cx.waker())),
+            false => drop(this.step(done, true, cx.waker())),
         }
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -170,7 +133,7 @@ impl Future for Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         if let Some(done) = self.done.take() {
-            drop(self.step(Some(done), (false, true), Waker::noop()));
+            drop(self.step(Some(done), true, Waker::noop()));
         }
         let number = self.number;
         self.monitor

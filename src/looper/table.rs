@@ -51,8 +51,6 @@ pub(super) struct LooperTable {
     awaits: BTreeMap<u32, Vec<Arc<PostedJob>>>,
     /// An empty list, for loopers that are taken from the inbox.
     pub(super) posted: Vec<u32>,
-    /// The number of turns of tasks that have ended, which wraps around.
-    pub(super) ended: u32,
     /// The number of steps of lanes since posts were looked at.
     steps: u32,
     /// In a simulation each post reaches the table at once, so that the order is exact.
@@ -116,7 +114,6 @@ impl LooperTable {
             deadlines: BTreeMap::new(),
             awaits: BTreeMap::new(),
             posted: Vec::new(),
-            ended: 0,
             steps: 0,
             is_simulated,
             granted: VecDeque::new(),
@@ -303,11 +300,6 @@ impl LooperTable {
         self.is_world_running || !self.world.is_empty()
     }
 
-    /// Returns whether there is a looper that a lane could take.
-    pub(super) fn has_ready(&self) -> bool {
-        !self.ready.is_empty() && !self.is_world_stopped() && !self.is_over
-    }
-
     /// Returns the job that a lane runs next, or `None` if no job will ever come.
     pub(super) fn next(&mut self, effects: &mut Effects) -> Poll<Option<Arc<PostedJob>>> {
         if self.is_over {
@@ -365,7 +357,6 @@ impl LooperTable {
     /// Notes how the turn of a task has ended. The lane still has the job.
     pub(super) fn has_run(&mut self, job: &Arc<PostedJob>, run: JobRun, effects: &mut Effects) {
         let looper = &job.looper;
-        self.ended = self.ended.wrapping_add(1);
         if looper.is_world() {
             return self.world_has_run(effects);
         }

@@ -160,16 +160,6 @@ impl Lanes {
         steward.take_if(|_| self.is_wanted)
     }
 
-    /// Returns whether a lane is on its way, or stands by.
-    pub(in crate::looper) fn is_waking(&self) -> bool {
-        self.is_waking
-    }
-
-    /// Returns whether another lane than the one that asks looks for work or has it.
-    pub(in crate::looper) fn others_work(&self) -> bool {
-        self.made - self.idle.len() > 1
-    }
-
     /// Sets whether a lane is on its way. Returns whether one was.
     pub(in crate::looper) fn set_waking(&mut self, is_waking: bool) -> bool {
         std::mem::replace(&mut self.is_waking, is_waking)
@@ -205,7 +195,7 @@ impl Lanes {
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests {
-    use crate::looper::table::lanes::ReadyLines;
+    use super::ReadyLines;
 
     #[test]
     fn a_choice_reads_four_words_and_only_the_line_that_it_takes_from() {

@@ -3,7 +3,7 @@
 //! Use it to test orders of events and timeouts. It is not for programs that need sockets, files or
 //! other threads, nor for races in plain memory: [loom](https://docs.rs/loom) finds those.
 //!
-//! [`run`] runs a future on the calling thread, with all tasks, actors, timers, pinned threads and
+//! [`run`](run()) runs a future on the calling thread, with all tasks, actors, timers, pinned threads and
 //! blocking jobs that it starts. They run one at a time, in an order drawn from a seed. [`explore`]
 //! does so with many seeds.
 //!

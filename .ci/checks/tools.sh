@@ -163,8 +163,7 @@ CHANGES
     benches/instructions.sh --check
 }
 
-# The files that a tell, an ask and a restart enter are those that ARCHITECTURE.md lists, and no more
-# than allowed.
+# The ways of messages in ARCHITECTURE.md are those of a debug build.
 ways() {
     benches/way.sh --check
 }

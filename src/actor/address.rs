@@ -178,15 +178,15 @@ impl<M> Address<M> {
     /// [`Ask::timeout`] limits the whole wait.
     ///
     /// # Errors
-    /// - [`AskError::Closed`](crate::AskError::Closed) if the message was not delivered, since the
+    /// - [`AskError::Closed`] if the message was not delivered, since the
     ///   mailbox is closed.
-    /// - [`AskError::NoReply`](crate::AskError::NoReply) if the reply was dropped, for instance
+    /// - [`AskError::NoReply`] if the reply was dropped, for instance
     ///   because the actor panicked, was killed or ended first.
-    /// - [`AskError::Refused`](crate::AskError::Refused) if the request was
+    /// - [`AskError::Refused`] if the request was
     ///   [refused](Reply::refuse).
-    /// - [`AskError::TimedOut`](crate::AskError::TimedOut) if a [`timeout`](Ask::timeout) was set
+    /// - [`AskError::TimedOut`] if a [`timeout`](Ask::timeout) was set
     ///   and has elapsed.
-    /// - [`AskError::Deadlock`](crate::AskError::Deadlock) if no answer can come any more. Only a
+    /// - [`AskError::Deadlock`] if no answer can come any more. Only a
     ///   runtime that [detects deadlocks](crate::Builder::detect_deadlocks) returns it, for an ask
     ///   that is first polled there.
     ///

@@ -147,6 +147,7 @@ impl<M> Context<M> {
     ///     assert_eq!(total.join().await.unwrap(), 1_001_000);
     /// });
     /// ```
+    #[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
     pub fn recv(&mut self) -> impl Future<Output = Option<M>> + use<'_, M> {
         Recv { context: self }
     }

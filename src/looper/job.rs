@@ -62,7 +62,7 @@ pub(super) trait JobBody: Send + Sync {
     fn show(&self, looper: &LooperCell);
 }
 
-/// The part of a job that its [`Posted`](super::Posted) knows.
+/// The part of a job that its [`Posted`] knows.
 pub(super) trait JobOutcome<R>: JobBody {
     fn poll_outcome(&self, cx: &Context<'_>) -> Poll<Result<R, TaskError>>;
 

@@ -203,7 +203,7 @@ pub(crate) enum Deferred {
     /// Anything else that other tasks can see.
     Act(Delivery),
     /// The wake-up for a reply. The reply is in its slot and has the number that
-    /// [`next_effect`](Engine::next_effect) returned.
+    /// [`next_effect`](RuntimeEngine::next_effect) returned.
     Answer(Option<KeptWaker>),
 }
 

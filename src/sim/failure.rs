@@ -77,7 +77,7 @@ impl Failure {
         &self.failed.trace
     }
 
-    /// Returns the [fingerprint](Run::fingerprint) of the run up to the failure.
+    /// Returns the [fingerprint](super::Run::fingerprint) of the run up to the failure.
     pub fn fingerprint(&self) -> u64 {
         self.failed.run.fingerprint
     }

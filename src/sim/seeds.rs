@@ -65,12 +65,12 @@ where
 
 impl Simulated {
     /// Runs a program with each of the seeds and these options, until one run fails, as
-    /// [`explore`](crate::sim::explore) does.
+    /// [`explore`] does.
     ///
     /// The seed of the options is ignored. `GREENROOM_SEED` has the same effect.
     ///
     /// # Panics
-    /// As [`explore`](crate::sim::explore).
+    /// As [`explore`].
     ///
     /// ```
     /// use greenroom::policy::Simulated;

@@ -126,7 +126,7 @@ crate::sync::thread_local! {
 /// `from` is the [`id`](crate::Address::id) of the sender, or 0 if that is outside actors. A line
 /// `Forward Job to <..> (from <..>)` then replaces `Sent Job to <..>`, and the receiver's line names
 /// the sender and not the actor between. A message itself does not say whether it was passed on.
-/// Without a [`Tracer`](super::Tracer) this only calls `f`.
+/// Without a [`Tracer`] this only calls `f`.
 ///
 /// ```
 /// use greenroom::{Address, Context, spawn, trace};

@@ -52,7 +52,10 @@ fn node(name: &str, is_tls: bool) -> NodeBuilder {
 pub fn serve(is_tls: bool) -> Outcome<()> {
     let runtime = Runtime::builder().workers(WORKERS).build()?;
     let (node, _tally) = runtime.block_on(async {
-        let node = node("server", is_tls).listen_address("127.0.0.1:0").open().await?;
+        let node = node("server", is_tls)
+            .listen_address("127.0.0.1:0")
+            .open()
+            .await?;
         // Bounded, so that the server of a flood keeps its memory as well.
         let tally = spawn!(tally(_), capacity = 1024);
         node.publish("tally", &tally)?.detach();

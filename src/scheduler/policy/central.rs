@@ -165,7 +165,7 @@ impl Policy for Sharing {
 /// **A level that is always busy starves all lower levels**: their tasks do not run while the
 /// higher level has ready tasks for every worker. [`aging`](Prioritized::aging) bounds the wait.
 ///
-/// All workers share the levels behind one mutex, as with [`Sharing`](super::Sharing).
+/// All workers share the levels behind one mutex, as with [`Sharing`].
 ///
 /// # Examples
 ///

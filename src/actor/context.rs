@@ -19,8 +19,6 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
-use recv::Recv;
-
 use super::address::Address;
 use super::core::{CoreArc, CoreRef};
 use super::deferred::{apply_effects_elsewhere, await_message};
@@ -149,7 +147,7 @@ impl<M> Context<M> {
     /// ```
     #[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
     pub fn recv(&mut self) -> impl Future<Output = Option<M>> + use<'_, M> {
-        Recv { context: self }
+        recv::Recv { context: self }
     }
 
     /// Receives the next message if there is one now, without waiting.

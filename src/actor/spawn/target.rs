@@ -91,7 +91,7 @@ pub(super) mod sealed {
 
     /// Seals `SpawnTarget`. The types here are public in name only.
     pub trait ExecutorSource {
-        type Executor: super::ActorExecutor;
+        type Executor: crate::task::ActorExecutor;
         /// A value that keeps the executor until the actor itself does.
         type Kept;
 

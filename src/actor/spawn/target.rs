@@ -8,7 +8,6 @@ use crate::contain::{contain, drop_refused};
 use crate::error::SpawnProblem;
 use crate::pinned::{Pinned, PinnedThread, Stage};
 use crate::runtime::{Inner, Runtime, context};
-use crate::task::ActorExecutor;
 
 /// The default place of an actor: the current runtime.
 #[derive(Debug, Clone, Copy)]

@@ -195,7 +195,7 @@ impl Lanes {
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests {
-    use super::ReadyLines;
+    use crate::looper::table::lanes::ReadyLines;
 
     #[test]
     fn a_choice_reads_four_words_and_only_the_line_that_it_takes_from() {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::Instant;
 
-use greenroom::market::{Job, KeyPolicy, Market};
+use greenroom::market::{Job, Market};
 use greenroom::{Runtime, unblock};
 
 const ROUNDS: usize = 9;
@@ -125,7 +125,7 @@ fn work(sum: &AtomicU64) {
 
 fn with_market(jobs: u64) -> f64 {
     let market = Market::<u64>::builder().max_workers(WORKERS).capacity(ROOM);
-    let market = market.per_key(KeyPolicy::Queue(ROOM));
+    let market = market.capacity_per_key(ROOM);
     let market = market.build().expect("a market");
     let drained = market.drain();
     let offer = |number, sum: Arc<AtomicU64>| {

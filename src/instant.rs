@@ -16,17 +16,16 @@ pub(crate) use std::time::Instant as SystemInstant;
 /// Comparing moments of different clocks is meaningless. A clock covers 292 years, and `+` stops at
 /// its end.
 ///
-/// Where the clock is the system's, `try_from` converts from and to [`std::time::Instant`] without
-/// loss:
+/// Where the clock is the system's, [`from_std`](Instant::from_std) and [`to_std`](Instant::to_std)
+/// convert from and to [`std::time::Instant`] without loss:
 ///
 /// ```
 /// use greenroom::time::Instant;
 /// use std::time::Duration;
 ///
 /// let deadline = Instant::now() + Duration::from_secs(5);
-/// let of_std = std::time::Instant::try_from(deadline)?;
-/// assert_eq!(Instant::try_from(of_std)?, deadline);
-/// # Ok::<(), greenroom::time::InstantError>(())
+/// let of_std = deadline.to_std().unwrap();
+/// assert_eq!(Instant::from_std(of_std), Some(deadline));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
@@ -56,6 +55,30 @@ impl Instant {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
         let sum = self.counted().checked_add(nanos)?;
         (sum <= LAST).then_some(Instant(sum | self.0 & SIMULATED))
+    }
+
+    /// Returns the moment of the system's clock, to be compared with [`now`](Instant::now).
+    ///
+    /// This is `None` in a simulation, whose clock has no relation to the system's. So it is for a
+    /// moment before the process first read greenroom's clock, or more than 292 years later.
+    pub fn from_std(moment: SystemInstant) -> Option<Instant> {
+        if is_simulated() {
+            return None;
+        }
+        let since = moment.checked_duration_since(clock::epoch())?;
+        let nanos = u64::try_from(since.as_nanos()).ok()?;
+        (nanos <= LAST).then_some(Instant(nanos))
+    }
+
+    /// Returns the same moment of the system's clock.
+    ///
+    /// This is `None` for a moment of a simulation's clock, which the system's clock never shows. So
+    /// it is if the other type has no such moment, which may be so for moments far in the future.
+    pub fn to_std(self) -> Option<SystemInstant> {
+        if self.0 & SIMULATED != 0 {
+            return None;
+        }
+        clock::epoch().checked_add(Duration::from_nanos(self.0))
     }
 
     /// Returns the nanoseconds since the start of its clock.
@@ -169,68 +192,6 @@ pub(crate) mod clock {
 /// The end of either clock, from its start. The next moment of a simulation's clock means "never"
 /// in a table of deadlines.
 const LAST: u64 = SIMULATED - 2;
-
-impl TryFrom<Instant> for SystemInstant {
-    type Error = InstantError;
-
-    /// Returns the same moment of the system's clock.
-    ///
-    /// # Errors
-    /// - [`InstantError::Simulated`] for a moment of a simulation's clock, which the system's clock
-    ///   never shows.
-    /// - [`InstantError::OutOfRange`] if the type has no such moment, which may be so for moments
-    ///   far in the future.
-    fn try_from(moment: Instant) -> Result<SystemInstant, InstantError> {
-        if moment.0 & SIMULATED != 0 {
-            return Err(InstantError::Simulated);
-        }
-        let moment = clock::epoch().checked_add(Duration::from_nanos(moment.0));
-        moment.ok_or(InstantError::OutOfRange)
-    }
-}
-
-impl TryFrom<SystemInstant> for Instant {
-    type Error = InstantError;
-
-    /// Returns the same moment, to be compared with [`Instant::now`].
-    ///
-    /// # Errors
-    /// - [`InstantError::Simulated`] in a simulation, whose clock has no relation to the system's.
-    /// - [`InstantError::OutOfRange`] for a moment before the process first read greenroom's clock,
-    ///   or more than 292 years later.
-    fn try_from(moment: SystemInstant) -> Result<Instant, InstantError> {
-        if is_simulated() {
-            return Err(InstantError::Simulated);
-        }
-        let since = moment.checked_duration_since(clock::epoch());
-        let nanos = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
-        let nanos = nanos.filter(|&nanos| nanos <= LAST);
-        nanos.map(Instant).ok_or(InstantError::OutOfRange)
-    }
-}
-
-/// An error of a conversion between greenroom's [`Instant`] and [`std::time::Instant`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum InstantError {
-    /// The moment would cross the border between a simulation's clock and the system's.
-    Simulated,
-    /// The other type has no such moment.
-    OutOfRange,
-}
-
-impl fmt::Display for InstantError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            InstantError::Simulated => {
-                "a simulation's clock has no moment in common with the system's"
-            }
-            InstantError::OutOfRange => "the moment is outside the range of the other clock's type",
-        })
-    }
-}
-
-impl std::error::Error for InstantError {}
 
 impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -222,7 +222,7 @@ pub use runtime::{
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};
-pub use task::{FallibleTask, Task};
+pub use task::Task;
 
 /// Compiles and runs the programs of the README.
 #[cfg(doctest)]

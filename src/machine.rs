@@ -148,7 +148,5 @@
 
 mod definition;
 mod intake;
-mod running;
 
-pub use definition::{Machine, Next};
-pub use running::Ended;
+pub use definition::{Ended, Machine, Next};

@@ -46,7 +46,6 @@ mod offer;
 mod serving;
 mod worker;
 
-pub use board::KeyPolicy;
 pub use builder::MarketBuilder;
 pub use core::Status;
 pub use error::{JobError, OfferError, TryOfferError};

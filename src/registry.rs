@@ -28,7 +28,7 @@
 //!     assert_eq!(STORE.get()?.ask(Load).await?, "a rope");
 //!
 //!     // Elsewhere, where the store may not be there yet:
-//!     let found = STORE.wait().timeout(Duration::from_secs(60)).await?;
+//!     let found = STORE.wait_timeout(Duration::from_secs(60)).await?;
 //!     assert_eq!(found, *store);
 //!     Ok(())
 //! })
@@ -56,4 +56,3 @@ mod wait;
 pub use error::{JoinError, LookupError, RegisterError};
 pub use group::{Broadcast, Group};
 pub use name::Name;
-pub use wait::Wait;

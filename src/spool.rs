@@ -42,5 +42,5 @@ mod worker;
 
 pub use builder::SpoolBuilder;
 pub use handle::Spool;
-pub use limits::{Overflow, SpoolError};
+pub use limits::SpoolError;
 pub use refusals::SpoolStatus;

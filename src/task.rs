@@ -26,7 +26,7 @@ pub(crate) use hooks::{MessageEvent, MessageInfo, TaskHooks};
 pub(crate) use job::{HostedJob, JobEnd};
 pub(crate) use key::{LiveIndex, TaskKey};
 pub(crate) use large::is_large;
-pub use plain::{FallibleTask, Task};
+pub use plain::Task;
 pub(crate) use plain::{cancelled, spawn, spawn_own, spawn_unchecked};
 pub use runnable::Runnable;
 pub(crate) use runnable::{RunnableSlot, as_run};

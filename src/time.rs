@@ -15,7 +15,7 @@
 mod interval;
 mod retry_intervals;
 
-pub use crate::instant::{Instant, InstantError};
+pub use crate::instant::Instant;
 pub use interval::{Interval, MissedTicks};
 pub use retry_intervals::{IntervalsError, RetryIntervals};
 

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use futures::future::{BoxFuture, Either, FutureExt, select};
 use futures::stream::{self, FuturesUnordered, StreamExt};
 use greenroom::ctrl_c;
-use greenroom::market::{Job, JobError, KeyPolicy, Market};
+use greenroom::market::{Job, JobError, Market};
 use indicatif::{ProgressBar, ProgressStyle};
 use lexopt::ValueExt;
 
@@ -131,7 +131,7 @@ async fn make_all(options: Options) -> (Progress, bool) {
     let market = Market::<PathBuf>::builder()
         .max_workers(options.workers)
         .capacity(64)
-        .per_key(KeyPolicy::Queue(64))
+        .capacity_per_key(64)
         .build()
         .expect("the options are in range");
     let mut jobs = Jobs::new();

@@ -1,9 +1,9 @@
-//! What a program says of its state machine, and the builder of its actor.
+//! A state machine: what a program says of it, the loop that drives it, and its result.
 
 use std::fmt;
 use std::future::{Future, ready};
 
-use super::running::{Ended, drive};
+use super::intake::Intake;
 use crate::actor::{ActorBuilder, Context};
 
 /// A value that handles messages depending on its state.
@@ -144,4 +144,50 @@ impl<A: Machine> fmt::Debug for Next<A> {
             Next::Done(_) => "Done(..)",
         })
     }
+}
+
+/// A [machine](Machine) that has ended, as [`join`](crate::Handle::join) returns it.
+#[derive(Debug)]
+pub struct Ended<A: Machine> {
+    /// The value with which the machine [has ended](Next::Done) by itself. `None` if its mailbox
+    /// was closed first.
+    pub value: Option<A::Value>,
+    /// The machine.
+    pub machine: A,
+}
+
+async fn drive<A: Machine>(
+    (mut machine, mut state): (A, A::State),
+    context: Context<A::Message>,
+) -> Ended<A> {
+    let mut intake = Intake::new(context, machine.saved_capacity());
+    intake.entered(|| A::state_name(&state));
+    machine.started(&mut intake.context).await;
+    let mut value = None;
+    loop {
+        // The message is in a block that ends before the second wait. Otherwise the compiler keeps
+        // room for it in the future, and copies it there and back.
+        let handling = {
+            let message = match intake.has_due() {
+                true => intake.next_due().await,
+                false => intake.context.recv().await,
+            };
+            let Some(message) = message else { break };
+            machine.on(&state, message, &mut intake.context)
+        };
+        match handling.await {
+            Next::Stay => {}
+            Next::To(next) => {
+                state = next;
+                intake.changed(|| A::state_name(&state));
+            }
+            Next::Save(message) => intake.save(message),
+            Next::Ignore(message) => intake.dropped(message),
+            Next::Done(done) => {
+                value = Some(done);
+                break;
+            }
+        }
+    }
+    Ended { value, machine }
 }

@@ -7,14 +7,13 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::mem;
 
-use super::definition::Machine;
 use crate::actor::Context;
 use crate::error::{Refusal, RefusalKind};
 use crate::task::loss;
 
-pub(super) struct Intake<A: Machine> {
-    pub(super) context: Context<A::Message>,
-    lists: Lists<A::Message>,
+pub(super) struct Intake<M: Send> {
+    pub(super) context: Context<M>,
+    lists: Lists<M>,
     /// The senders of all messages in `lists`, in the same order, if the machine is traced.
     senders: Option<Box<Lists<u64>>>,
     /// The maximum number of saved messages.
@@ -53,8 +52,8 @@ impl<T> Lists<T> {
     }
 }
 
-impl<A: Machine> Intake<A> {
-    pub(super) fn new(context: Context<A::Message>, limit: usize) -> Self {
+impl<M: Send> Intake<M> {
+    pub(super) fn new(context: Context<M>, limit: usize) -> Self {
         let senders = context.is_traced().then(|| Box::new(Lists::EMPTY));
         Intake {
             context,
@@ -71,7 +70,7 @@ impl<A: Machine> Intake<A> {
     }
 
     /// Returns the next saved message, or `None` if the machine is killed.
-    pub(super) async fn next_due(&mut self) -> Option<A::Message> {
+    pub(super) async fn next_due(&mut self) -> Option<M> {
         let context = &mut self.context;
         match poll_fn(|cx| context.poll_turn(cx.waker())).await {
             true => {
@@ -86,10 +85,10 @@ impl<A: Machine> Intake<A> {
         }
     }
 
-    /// Lets saved messages come again, after the state has changed.
+    /// Lets saved messages come again, after the state has changed to one of this name.
     #[inline]
-    pub(super) fn changed(&mut self, state: &A::State) {
-        self.entered(state);
+    pub(super) fn changed(&mut self, state_name: impl FnOnce() -> &'static str) {
+        self.entered(state_name);
         if self.lists.saved.is_empty() {
             return;
         }
@@ -100,7 +99,7 @@ impl<A: Machine> Intake<A> {
     }
 
     /// Saves a message, or refuses it if there are too many.
-    pub(super) fn save(&mut self, message: A::Message) {
+    pub(super) fn save(&mut self, message: M) {
         // A new message comes only when none is due, so one that is saved again keeps its turn.
         if self.lists.saved.len() < self.limit {
             if let Some(senders) = &mut self.senders {
@@ -113,7 +112,7 @@ impl<A: Machine> Intake<A> {
     }
 
     #[cold]
-    fn refuse(&self, message: A::Message) {
+    fn refuse(&self, message: M) {
         let limit = self.limit;
         let refusal = Refusal::of(
             RefusalKind::Overloaded,
@@ -123,22 +122,22 @@ impl<A: Machine> Intake<A> {
     }
 
     /// Drops a message that the machine does not handle.
-    pub(super) fn dropped(&self, message: A::Message) {
+    pub(super) fn dropped(&self, message: M) {
         self.context.trace_dropped(&message);
         drop(message);
     }
 
     /// Notes the state that the machine has now, for a trace.
     #[inline]
-    pub(super) fn entered(&self, state: &A::State) {
+    pub(super) fn entered(&self, state_name: impl FnOnce() -> &'static str) {
         if self.senders.is_some() {
-            self.context.trace_state(A::state_name(state));
+            self.context.trace_state(state_name());
         }
     }
 }
 
 /// What was saved is received again by a next incarnation, or is undelivered.
-impl<A: Machine> Drop for Intake<A> {
+impl<M: Send> Drop for Intake<M> {
     fn drop(&mut self) {
         let messages = self.lists.take();
         if !messages.is_empty() {

@@ -15,15 +15,6 @@ use std::mem::replace;
 
 use super::keys::{KeySlot, Keyed, Keys};
 
-/// How many jobs of one key a market accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyPolicy {
-    /// One job of a key is in the market, waiting or running.
-    One,
-    /// So many jobs of a key wait beside the one that runs or would run next.
-    Queue(usize),
-}
-
 /// Names a job that waits, or has waited. Tickets are sorted as the jobs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct JobTicket {
@@ -72,7 +63,7 @@ struct KnownKey {
 }
 
 pub(super) struct Board<K, J> {
-    policy: KeyPolicy,
+    capacity_per_key: usize,
     keys: Keys<K, KnownKey>,
     ready: BTreeMap<JobTicket, J>,
     behind: BTreeMap<Behind, J>,
@@ -90,9 +81,9 @@ impl<K: Eq, J> Board<K, J> {
 }
 
 impl<K, J> Board<K, J> {
-    pub(super) fn new(policy: KeyPolicy) -> Self {
+    pub(super) fn new(capacity_per_key: usize) -> Self {
         Board {
-            policy,
+            capacity_per_key,
             keys: Keys::new(),
             ready: BTreeMap::new(),
             behind: BTreeMap::new(),
@@ -116,13 +107,10 @@ impl<K, J> Board<K, J> {
         self.ready.len()
     }
 
-    /// Returns whether the policy lets a job join now, whose key was [found](Board::find) so.
+    /// Returns whether a job may join now, whose key was [found](Board::find) so.
     pub(super) fn is_admitted(&self, found: Option<KeySlot>) -> bool {
         let Some(slot) = found else { return true };
-        match self.policy {
-            KeyPolicy::One => false,
-            KeyPolicy::Queue(most) => self.keys[slot].behind < most,
-        }
+        self.keys[slot].behind < self.capacity_per_key
     }
 
     /// Adds a job, admitted or not, whose key was [found](Board::find) so. It takes the key, unless

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use futures_core::Stream;
 
-use super::board::KeyPolicy;
 use super::core::{MarketCore, MarketLimits};
 use super::handle::{EndOf, Market};
 use super::serving::{StopOnDrop, hire};
@@ -26,7 +25,7 @@ pub struct MarketBuilder<K> {
     runtime: Option<Runtime>,
     max_workers: Option<usize>,
     capacity: usize,
-    per_key: KeyPolicy,
+    capacity_per_key: usize,
     idle: Duration,
     keys: PhantomData<fn() -> K>,
 }
@@ -47,7 +46,7 @@ impl<K> MarketBuilder<K> {
             runtime: None,
             max_workers: None,
             capacity: WORKERS * WORKERS,
-            per_key: KeyPolicy::One,
+            capacity_per_key: 0,
             idle: Duration::ZERO,
             keys: PhantomData,
         }
@@ -78,9 +77,10 @@ impl<K> MarketBuilder<K> {
         self
     }
 
-    /// Sets how many jobs of one key may be in the market. The default is [`KeyPolicy::One`].
-    pub fn per_key(mut self, policy: KeyPolicy) -> Self {
-        self.per_key = policy;
+    /// Sets how many jobs of one key may wait, beside the one that runs or would run next. The
+    /// default is 0.
+    pub fn capacity_per_key(mut self, jobs: usize) -> Self {
+        self.capacity_per_key = jobs;
         self
     }
 
@@ -122,7 +122,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> MarketBuilder<K> {
             workers,
             jobs: self.capacity,
             idle: self.idle,
-            policy: self.per_key,
+            capacity_per_key: self.capacity_per_key,
         };
         if runtime.is_none() {
             // When the market needs it, the system may start no thread.
@@ -166,7 +166,7 @@ impl<K> fmt::Debug for MarketBuilder<K> {
         f.debug_struct("MarketBuilder")
             .field("max_workers", &self.max_workers)
             .field("capacity", &self.capacity)
-            .field("per_key", &self.per_key)
+            .field("capacity_per_key", &self.capacity_per_key)
             .field("idle", &self.idle)
             .finish_non_exhaustive()
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
-use super::board::{Board, JobTicket, KeyPolicy};
+use super::board::{Board, JobTicket};
 use super::cell::{Shown, Work};
 use super::error::JobError;
 use super::job::JobMarket;
@@ -43,7 +43,7 @@ pub(super) struct MarketLimits {
     pub(super) jobs: usize,
     /// How long a worker without a job stays.
     pub(super) idle: Duration,
-    pub(super) policy: KeyPolicy,
+    pub(super) capacity_per_key: usize,
 }
 
 /// A job on the board.
@@ -151,7 +151,7 @@ impl<K: Send + 'static> MarketCore<K> {
             process: Process::current(),
             hasher: RandomState::new(),
             state: Mutex::new(MarketState {
-                board: Board::new(limits.policy),
+                board: Board::new(limits.capacity_per_key),
                 line: BTreeMap::new(),
                 given: 0,
                 phase: MarketPhase::Open,

@@ -10,7 +10,8 @@ use crate::contain::Panic;
 pub enum OfferError<J> {
     /// The market was stopped or is being drained, or its runtime is over.
     Stopping(J),
-    /// As many jobs of this key are in the market as its [`KeyPolicy`](super::KeyPolicy) allows.
+    /// As many jobs of this key wait as the market
+    /// [allows](super::MarketBuilder::capacity_per_key).
     KeyBusy(J),
 }
 
@@ -20,7 +21,8 @@ pub enum TryOfferError<J> {
     Full(J),
     /// The market was stopped or is being drained, or its runtime is over.
     Stopping(J),
-    /// As many jobs of this key are in the market as its [`KeyPolicy`](super::KeyPolicy) allows.
+    /// As many jobs of this key wait as the market
+    /// [allows](super::MarketBuilder::capacity_per_key).
     KeyBusy(J),
 }
 

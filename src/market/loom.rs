@@ -8,7 +8,6 @@ use std::time::Duration;
 use ::loom::thread::{JoinHandle, spawn, yield_now};
 use ::loom::{explore, model::Builder};
 
-use super::board::KeyPolicy;
 use super::cell::{AwaitedJob, JobCell, Work};
 use super::core::{MarketCore, MarketLimits, MarketPhase};
 use super::error::{JobError, TryOfferError};
@@ -24,7 +23,7 @@ const ONE: MarketLimits = MarketLimits {
     workers: 1,
     jobs: 4,
     idle: Duration::ZERO,
-    policy: KeyPolicy::Queue(1),
+    capacity_per_key: 1,
 };
 
 /// Starts a thread for a worker.

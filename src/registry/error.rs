@@ -57,7 +57,7 @@ pub enum LookupError {
         /// The type of the messages of this [`Name`](super::Name).
         asked: &'static str,
     },
-    /// The time limit of a [`wait`](super::Name::wait) has elapsed.
+    /// The time limit of a [`wait_timeout`](super::Name::wait_timeout) has elapsed.
     #[non_exhaustive]
     TimedOut {
         /// The name.

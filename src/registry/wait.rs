@@ -3,7 +3,6 @@
 //! While it waits it is in a list of its name. The list is dropped with the last wait.
 
 use std::cell::Cell;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,12 +17,8 @@ use crate::time::{Sleep, sleep};
 use crate::timers::DeadlineKind;
 use crate::waiters::{Ticket, Waiters};
 
-/// The future of [`Name::wait`].
-///
-/// # Cancel safety
-/// Cancel safe: dropping the future loses nothing.
-#[must_use = "futures do nothing unless polled"]
-pub struct Wait<M> {
+/// The future of [`Name::wait`] and of [`Name::wait_timeout`].
+struct Wait<M> {
     name: Name<M>,
     /// Set by the first poll.
     entry: Option<WaitEntry>,
@@ -48,28 +43,42 @@ impl<M: Send + 'static> Name<M> {
     ///
     /// # Errors
     /// - [`LookupError::WrongType`] if the actor with the name receives messages of another type.
-    /// - [`LookupError::TimedOut`] if a [`timeout`](Wait::timeout) was set and has elapsed.
     /// - [`LookupError::NoRuntime`] if no runtime is current at the first poll and none was set, or
     ///   when it has shut down.
-    pub fn wait(&self) -> Wait<M> {
-        Wait {
-            name: self.clone(),
-            entry: None,
-            is_over: false,
-            timeout: None,
-            deadline: None,
-        }
+    ///
+    /// # Cancel safety
+    /// Cancel safe: dropping the future loses nothing.
+    pub fn wait(&self) -> impl Future<Output = Result<Address<M>, LookupError>> + use<M> {
+        Wait::new(self, None)
+    }
+
+    /// Does what [`wait`](Name::wait) does, for at most `duration` from the first poll.
+    ///
+    /// # Errors
+    /// As [`wait`](Name::wait), and [`LookupError::TimedOut`] if the duration elapses first.
+    ///
+    /// # Panics
+    /// As [`sleep`].
+    ///
+    /// # Cancel safety
+    /// As [`wait`](Name::wait).
+    pub fn wait_timeout(
+        &self,
+        duration: Duration,
+    ) -> impl Future<Output = Result<Address<M>, LookupError>> + use<M> {
+        Wait::new(self, Some(duration))
     }
 }
 
 impl<M> Wait<M> {
-    /// Limits the wait to `duration`, measured from the first poll.
-    ///
-    /// After that the wait ends with [`LookupError::TimedOut`]. A second call replaces the first. A
-    /// call after the first poll has no effect.
-    pub fn timeout(mut self, duration: Duration) -> Self {
-        self.timeout = Some(duration);
-        self
+    fn new(name: &Name<M>, timeout: Option<Duration>) -> Self {
+        Wait {
+            name: name.clone(),
+            entry: None,
+            is_over: false,
+            timeout,
+            deadline: None,
+        }
     }
 }
 
@@ -138,8 +147,7 @@ impl<M: Send + 'static> Future for Wait<M> {
     /// Looks for the actor, or waits for its registration.
     ///
     /// # Panics
-    /// If it is polled again after completion, or as [`sleep`] if a
-    /// [`timeout`](Wait::timeout) was set.
+    /// If it is polled again after completion, or as [`sleep`] if a timeout was set.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let mut polled = this.poll_list(cx);
@@ -162,11 +170,5 @@ impl<M: Send + 'static> Future for Wait<M> {
 impl<M> Drop for Wait<M> {
     fn drop(&mut self) {
         self.leave();
-    }
-}
-
-impl<M> fmt::Debug for Wait<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Wait").field(&self.name).finish()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::dispatch::Dispatch;
-use super::limits::{Overflow, PURGE_MIN, SpoolLimits};
+use super::limits::{PURGE_MIN, SpoolLimits};
 use super::outbox::Outbox;
 use super::refusals::RefusalReason;
 use super::worker::{QueuedRequest, RequestInfo};
@@ -82,15 +82,16 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         }
         if self.is_full() {
             let pending = self.waiting;
-            let refused = match self.limits.overflow {
-                Overflow::Newest => request,
-                Overflow::Oldest => match self.take_oldest() {
-                    Some(oldest) => {
-                        self.line_up(crew, request, outbox);
-                        oldest
-                    }
-                    None => request,
-                },
+            let oldest = match self.limits.refuse_oldest {
+                true => self.take_oldest(),
+                false => None,
+            };
+            let refused = match oldest {
+                Some(oldest) => {
+                    self.line_up(crew, request, outbox);
+                    oldest
+                }
+                None => request,
             };
             return self.refuse(refused, RefusalReason::Overloaded(pending), outbox);
         }

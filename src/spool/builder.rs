@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 
 use super::handle::Spool;
-use super::limits::{Overflow, SpoolError, SpoolLimits, judge_workers};
+use super::limits::{SpoolError, SpoolLimits, judge_workers};
 use super::manager::{Factory, ObjectSpool};
 use super::pool::{Affinity, Pool};
 use crate::actor::{ActorBuilder, Handle, Reply};
@@ -24,7 +24,7 @@ pub struct SpoolBuilder<Q, R> {
     busy_pass_rate: u32,
     stand_down: Option<Duration>,
     queue_timeout: Option<Duration>,
-    overflow: Overflow,
+    refuse_oldest: bool,
     affinity: Option<Affinity<Q>>,
     retries: u32,
     copy: Option<fn(&Q) -> Q>,
@@ -80,7 +80,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             busy_pass_rate: 10,
             stand_down: Some(Duration::from_secs(30)),
             queue_timeout: None,
-            overflow: Overflow::Newest,
+            refuse_oldest: false,
             affinity: None,
             retries: 0,
             copy: None,
@@ -136,9 +136,10 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         self
     }
 
-    /// Sets which request is refused when the queue is full, by default the newest.
-    pub fn overflow(mut self, overflow: Overflow) -> Self {
-        self.overflow = overflow;
+    /// Sets whether a full queue refuses the request that has waited longest. By default it refuses
+    /// the one that has just arrived.
+    pub fn refuse_oldest(mut self, refuse: bool) -> Self {
+        self.refuse_oldest = refuse;
         self
     }
 
@@ -209,7 +210,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             busy_pass_rate: self.busy_pass_rate,
             stand_down: self.stand_down.map(RetryIntervals::around),
             queue_timeout: self.queue_timeout,
-            overflow: self.overflow,
+            refuse_oldest: self.refuse_oldest,
             retries: self.retries,
             has_affinity: self.affinity.is_some(),
             is_external: self.factory.is_none(),

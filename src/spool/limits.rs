@@ -7,16 +7,6 @@ use crate::error::SpawnProblem;
 use crate::instant::Instant;
 use crate::time::RetryIntervals;
 
-/// The request that is refused when the queue is full.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Overflow {
-    /// The request that has just arrived.
-    #[default]
-    Newest,
-    /// The request that has waited longest.
-    Oldest,
-}
-
 /// The limits of a spool.
 pub(super) struct SpoolLimits {
     pub(super) capacity: Option<usize>,
@@ -26,7 +16,8 @@ pub(super) struct SpoolLimits {
     pub(super) stand_down: Option<RetryIntervals>,
     /// How long a request may wait.
     pub(super) queue_timeout: Option<Duration>,
-    pub(super) overflow: Overflow,
+    /// A full queue refuses the request that has waited longest, and not the newest.
+    pub(super) refuse_oldest: bool,
     pub(super) retries: u32,
     pub(super) has_affinity: bool,
     /// All workers join from outside.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ::loom::thread::spawn;
 
-use super::limits::{Overflow, SpoolLimits};
+use super::limits::SpoolLimits;
 use super::pool::Pool;
 use crate::actor::{Reply, actor};
 use crate::instant::{Instant, clock};
@@ -26,7 +26,7 @@ fn pool() -> Arc<Pool<u32, u32>> {
         busy_pass_rate: 1,
         stand_down: None,
         queue_timeout: None,
-        overflow: Overflow::Newest,
+        refuse_oldest: false,
         retries: 0,
         has_affinity: false,
         is_external: true,

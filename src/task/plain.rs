@@ -63,8 +63,14 @@ impl<T> Task<T> {
         self.0.cancel().await.map(open)
     }
 
-    /// Converts this into a handle that returns `None`, when awaited, if the task was cancelled.
-    pub fn fallible(self) -> FallibleTask<T> {
+    /// Waits for the value of the task, or returns `None` if the task was cancelled.
+    ///
+    /// # Panics
+    /// The future resumes the panic of the task.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the task, as dropping the [`Task`] does.
+    pub fn fallible(self) -> impl Future<Output = Option<T>> + use<T> {
         FallibleTask(self.0)
     }
 
@@ -106,50 +112,16 @@ impl<T> fmt::Debug for Task<T> {
     }
 }
 
-/// A [`Task`] that returns `None`, when awaited, if it was cancelled.
-///
-/// [`Task::fallible`] creates it.
-#[must_use = "dropping a task cancels it; use `detach` to let it continue"]
-pub struct FallibleTask<T>(TaskHandle<T>);
-
-impl<T> FallibleTask<T> {
-    /// Lets the task continue without a handle, as [`Task::detach`] does.
-    pub fn detach(self) {
-        self.0.detach();
-    }
-
-    /// Cancels the task and waits until its future is dropped, as [`Task::cancel`] does.
-    ///
-    /// # Panics
-    /// As [`Task::cancel`].
-    pub async fn cancel(self) -> Option<T> {
-        self.0.cancel().await.map(open)
-    }
-
-    /// Returns whether the task has ended, as [`Task::is_finished`] does.
-    pub fn is_finished(&self) -> bool {
-        self.0.is_finished()
-    }
-}
+/// The future of [`Task::fallible`].
+struct FallibleTask<T>(TaskHandle<T>);
 
 impl<T> Future for FallibleTask<T> {
     type Output = Option<T>;
 
     /// Polls the task. Returns `None` if it was cancelled, or if it is polled again after it was
     /// ready.
-    ///
-    /// # Panics
-    /// Resumes the panic of the future.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         self.0.poll(cx).map(|outcome| outcome.map(open))
-    }
-}
-
-impl<T> fmt::Debug for FallibleTask<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FallibleTask")
-            .field("finished", &self.is_finished())
-            .finish()
     }
 }
 

@@ -12,20 +12,19 @@ use greenroom::machine::{Ended, Machine, Next};
 use greenroom::policy::{
     Policy, Polling, Prioritized, Runnable, Setup, Sharing, Simulated, Stealing, TaskInfo,
 };
-use greenroom::registry::{Broadcast, Group, JoinError, LookupError, Name, RegisterError, Wait};
+use greenroom::registry::{Broadcast, Group, JoinError, LookupError, Name, RegisterError};
 use greenroom::request::{First, Retry, Sequentially};
 use greenroom::sim::{Failure, Run, RunProblem, TestProbe};
 use greenroom::supervise::{Restartable, Restarts};
 use greenroom::time::{
-    Instant, InstantError, Interval, IntervalsError, MissedTicks, RetryIntervals, Sleep, TimedOut,
-    sleep, timeout,
+    Instant, Interval, IntervalsError, MissedTicks, RetryIntervals, Sleep, TimedOut, sleep, timeout,
 };
 use greenroom::{
     ActorBuilder, ActorStatus, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
-    BuildError, Builder, Context, Current, Deadlock, Detached, End, FallibleTask, Fault, Handle,
-    HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Refusal, RefusalKind, Reply,
-    Request, Runtime, SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem, Stage,
-    Stats, Task, TellError, UnhandledFault, Unsent, WeakAddress, WorkerStats, actor, concurrently,
+    BuildError, Builder, Context, Current, Deadlock, Detached, End, Fault, Handle, HostFault,
+    Hosted, Join, KeepAlive, Panic, Permit, Pinned, Refusal, RefusalKind, Reply, Request, Runtime,
+    SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem, Stage, Stats, Task,
+    TellError, UnhandledFault, Unsent, WeakAddress, WorkerStats, actor, concurrently,
     try_concurrently,
 };
 
@@ -249,11 +248,15 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
     table! {
         Send Sync Unpin: Runtime, Builder, ShutdownReport, Pinned, Hosted<Local>, Hosted<Message>;
         - - Unpin: Stage;
-        Send Sync Unpin: Task<Message>, FallibleTask<Message>;
+        Send Sync Unpin: Task<Message>;
         Send Sync Unpin: Task<PhantomPinned>, Reply<PhantomPinned>;
-        - Sync Unpin: Task<Local>, FallibleTask<Local>;
-        Send Sync Unpin: Sleep, TimedOut, Instant, InstantError;
+        - Sync Unpin: Task<Local>;
+        Send Sync Unpin: Sleep, TimedOut, Instant;
     }
+    let fallible = of_result(|task: Task<Message>| task.fallible());
+    assert_eq!(found!(fallible), (true, true, true));
+    let fallible = of_result(|task: Task<Local>| task.fallible());
+    assert_eq!(found!(fallible), (false, true, true));
     let limited = of_result(|future: Sleep| timeout(Duration::MAX, future));
     assert_eq!(found!(limited), (true, true, true));
     let limited = of_result(|future: Ready<Local>| timeout(Duration::MAX, future));
@@ -264,8 +267,10 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
 fn names_are_send_and_sync_and_a_wait_is_as_its_address() {
     table! {
         Send Sync Unpin: Name<Local>, Group<Local>, Broadcast;
-        Send Sync Unpin: Wait<Message>, LookupError, RegisterError, JoinError;
+        Send Sync Unpin: LookupError, RegisterError, JoinError;
     }
+    let wait = of_result(|name: &'static Name<Message>| name.wait());
+    assert_eq!(found!(wait), (true, true, true));
 }
 
 /// A machine with these types.
@@ -339,10 +344,10 @@ macro_rules! are_safe {
 #[test]
 fn library_types_are_unwind_safe_whatever_messages_they_carry() {
     unwinds! {
-        Safe: Runtime, KeepAlive, Pinned, Stage, Hosted<Torn>, Task<Torn>, FallibleTask<Torn>;
+        Safe: Runtime, KeepAlive, Pinned, Stage, Hosted<Torn>, Task<Torn>;
         Safe: Address<Torn>, WeakAddress<Torn>, Handle<Torn, Torn>, Join<Torn, Torn>;
         Safe: Context<Torn>, Reply<Torn>, SourceGuard;
-        Safe: Name<Torn>, Group<Torn>, Wait<Torn>, LookupError, RegisterError, JoinError;
+        Safe: Name<Torn>, Group<Torn>, LookupError, RegisterError, JoinError;
         Safe: Permit<Torn>, Request<Torn>, Answer<Torn>;
         Safe: Ask<'static, Torn, Torn, Torn>;
         Safe: Sleep, Interval, Instant, MissedTicks, TimedOut;
@@ -362,6 +367,10 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
     let safe = (true, true);
     let received = of_result(|cx: &'static mut Context<Torn>| cx.recv());
     assert_eq!(are_safe!(received), safe);
+    let wait = of_result(|name: &'static Name<Torn>| name.wait());
+    assert_eq!(are_safe!(wait), safe);
+    let fallible = of_result(|task: Task<Torn>| task.fallible());
+    assert_eq!(are_safe!(fallible), safe);
     let sent = of_result(|(to, message): (&'static Address<Torn>, Torn)| to.send(message));
     assert_eq!(are_safe!(sent), safe);
     let split = of_result(|actor: ActorBuilder<Torn, Torn, Ready<Torn>>| actor.split().1);
@@ -411,7 +420,7 @@ fn futures_of_async_functions_are_send() {
             timeout(Duration::ZERO, std::future::pending::<Message>()),
             runtime.shutdown(),
             runtime.spawn(async { 1 }).cancel(),
-            runtime.spawn(async { 1 }).fallible().cancel(),
+            runtime.spawn(async { 1 }).fallible(),
             // The value stays on its thread, so neither it nor its inputs need be `Send`.
             pinned.host(|| Rc::new(1)),
             pinned.try_host(|| Ok::<_, Message>(Rc::new(1))),

@@ -8,9 +8,7 @@ mod users;
 mod workers;
 
 use greenroom::Runtime;
-use greenroom::market::{
-    self, Job, JobError, JobHandle, KeyPolicy, Market, OfferError, TryOfferError,
-};
+use greenroom::market::{self, Job, JobError, JobHandle, Market, OfferError, TryOfferError};
 
 use crate::support::scenarios::{everywhere, on_threads, simulated};
 use crate::support::{Gate, Log, WATCH, poll_once, within};

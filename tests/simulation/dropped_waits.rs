@@ -226,7 +226,6 @@ fn tasks_and_their_runtime(home: &Home) {
         let _held = home.hold();
         leaves("a task that has not begun", task());
         leaves("cancel", task().cancel());
-        leaves("cancel of a fallible task", task().fallible().cancel());
         let _keep = home.runtime.keep_alive();
         leaves("quiescent", home.runtime.quiescent());
         let flag = Arc::new(Flag);
@@ -276,7 +275,7 @@ fn names(home: &Home) {
     in_and_outside(home, async || {
         let name = Name::<u32>::owned("nobody").on(&home.runtime);
         leaves("wait", name.wait());
-        leaves("wait with a limit", name.wait().timeout(HOUR));
+        leaves("wait with a limit", name.wait_timeout(HOUR));
     });
 }
 

@@ -117,7 +117,7 @@ impl ApplicationHandler<Wake> for App {
             event_loop.exit();
         }
         let next = self.stage.next_deadline();
-        let next = next.and_then(|at| Instant::try_from(at).ok());
+        let next = next.and_then(|at| at.to_std());
         event_loop.set_control_flow(next.map_or(ControlFlow::Wait, ControlFlow::WaitUntil));
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context as TaskContext, Wake, Waker};
 
 use super::{KEPT, NameShard, NameTable, SHARDS, Value};
 use crate::actor::{Context, actor};
-use crate::registry::{Group, Name, Wait};
+use crate::registry::{Group, Name};
 use crate::runtime::Runtime;
 use crate::sync::Mutex;
 
@@ -119,9 +119,9 @@ fn waits_that_were_dropped_leave_no_names() {
 }
 
 /// Drops a wait when it is woken.
-struct Leaves(Mutex<Option<Wait<()>>>);
+struct Leaves<W>(Mutex<Option<W>>);
 
-impl Wake for Leaves {
+impl<W: Send + 'static> Wake for Leaves<W> {
     fn wake(self: Arc<Self>) {
         let wait = self.0.lock().take();
         drop(wait);

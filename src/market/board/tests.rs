@@ -5,7 +5,7 @@ mod histories;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{Board, JobTicket, KeyPolicy, Keyed};
+use super::{Board, JobTicket, Keyed};
 
 thread_local! {
     static IS_LOCKED: Cell<bool> = const { Cell::new(false) };
@@ -131,7 +131,7 @@ fn assert_sound(board: &Users) {
 
 #[test]
 fn the_oldest_of_the_highest_priority_goes_first() {
-    let mut board = Board::new(KeyPolicy::Queue(9));
+    let mut board = Board::new(9);
     let jobs = [
         (None, 1),
         (Some(7), 5),
@@ -149,7 +149,7 @@ fn the_oldest_of_the_highest_priority_goes_first() {
 
 #[test]
 fn two_jobs_of_a_key_are_never_served_at_once() {
-    let mut board = Board::new(KeyPolicy::Queue(9));
+    let mut board = Board::new(9);
     add(&mut board, Some(7), 9, 0);
     add(&mut board, Some(7), 9, 1);
     add(&mut board, Some(8), 1, 2);
@@ -166,7 +166,7 @@ fn two_jobs_of_a_key_are_never_served_at_once() {
 
 #[test]
 fn jobs_without_a_key_exclude_nothing() {
-    let mut board = Board::new(KeyPolicy::One);
+    let mut board = Board::new(0);
     for job in 0..3 {
         assert!(is_admitted(&board, None));
         add(&mut board, None, 1, job);
@@ -182,7 +182,7 @@ fn jobs_without_a_key_exclude_nothing() {
 
 #[test]
 fn a_job_of_a_higher_priority_overtakes_the_first_of_its_key() {
-    let mut board = Board::new(KeyPolicy::Queue(9));
+    let mut board = Board::new(9);
     let (overtaken, _) = add(&mut board, Some(7), 1, 0);
     add(&mut board, Some(7), 1, 1);
     add(&mut board, None, 2, 2);
@@ -194,23 +194,20 @@ fn a_job_of_a_higher_priority_overtakes_the_first_of_its_key() {
 
 #[test]
 fn one_job_of_a_key_is_admitted_until_it_has_ended() {
-    // A queue of none is the same.
-    for policy in [KeyPolicy::One, KeyPolicy::Queue(0)] {
-        let mut board = Board::new(policy);
-        assert!(is_admitted(&board, Some(7)));
-        add(&mut board, Some(7), 1, 0);
-        assert!(!is_admitted(&board, Some(7)));
-        let (_, served) = take(&mut board).unwrap();
-        assert!(!is_admitted(&board, Some(7)));
-        assert!(is_admitted(&board, Some(8)));
-        done(&mut board, served);
-        assert!(is_admitted(&board, Some(7)));
-    }
+    let mut board = Board::new(0);
+    assert!(is_admitted(&board, Some(7)));
+    add(&mut board, Some(7), 1, 0);
+    assert!(!is_admitted(&board, Some(7)));
+    let (_, served) = take(&mut board).unwrap();
+    assert!(!is_admitted(&board, Some(7)));
+    assert!(is_admitted(&board, Some(8)));
+    done(&mut board, served);
+    assert!(is_admitted(&board, Some(7)));
 }
 
 #[test]
 fn a_queue_of_two_waits_beside_the_job_that_runs() {
-    let mut board = Board::new(KeyPolicy::Queue(2));
+    let mut board = Board::new(2);
     for job in 0..3 {
         assert!(is_admitted(&board, Some(7)));
         add(&mut board, Some(7), 1, job);
@@ -225,7 +222,7 @@ fn a_queue_of_two_waits_beside_the_job_that_runs() {
 
 #[test]
 fn a_key_stays_with_the_board_while_a_job_of_it_waits_or_is_served() {
-    let mut board = Board::new(KeyPolicy::Queue(9));
+    let mut board = Board::new(9);
     let (first, came_back) = add(&mut board, Some(7), 1, 0);
     assert!(!came_back);
     let (second, came_back) = add(&mut board, Some(7), 1, 1);
@@ -245,7 +242,7 @@ fn a_key_stays_with_the_board_while_a_job_of_it_waits_or_is_served() {
 
 #[test]
 fn the_next_job_of_a_key_is_ready_when_the_first_is_removed() {
-    let mut board = Board::new(KeyPolicy::Queue(9));
+    let mut board = Board::new(9);
     let (first, _) = add(&mut board, Some(7), 1, 0);
     add(&mut board, Some(7), 0, 1);
     add(&mut board, Some(7), 1, 2);
@@ -256,7 +253,7 @@ fn the_next_job_of_a_key_is_ready_when_the_first_is_removed() {
 
 #[test]
 fn a_ticket_of_a_job_that_is_gone_removes_nothing() {
-    let mut board = Board::new(KeyPolicy::Queue(9));
+    let mut board = Board::new(9);
     let gone = [(); 3].map(|()| add(&mut board, Some(7), 1, 0).0);
     assert!(remove(&mut board, gone[1]).is_some());
     drain(&mut board);
@@ -275,7 +272,7 @@ fn a_ticket_of_a_job_that_is_gone_removes_nothing() {
 
 #[test]
 fn keys_with_equal_hashes_are_different() {
-    let mut board: Users = Board::new(KeyPolicy::One);
+    let mut board: Users = Board::new(0);
     for hash in [0, 1, u64::from(u32::MAX), u64::MAX] {
         for number in [7, 8, 9] {
             let mut key = Some(Keyed::new(hash, User(number)));
@@ -295,7 +292,7 @@ fn keys_with_equal_hashes_are_different() {
 
 #[test]
 fn a_panic_of_eq_changes_nothing() {
-    let mut board: Users = Board::new(KeyPolicy::Queue(9));
+    let mut board: Users = Board::new(9);
     for number in 0..3 {
         let mut key = Some(Keyed::new(0, User(number)));
         let order = board.number();
@@ -320,7 +317,7 @@ fn a_panic_of_eq_changes_nothing() {
 
 #[test]
 fn a_cleared_board_knows_only_the_keys_that_are_served() {
-    let mut board = Board::new(KeyPolicy::Queue(9));
+    let mut board = Board::new(9);
     add(&mut board, Some(7), 9, 0);
     let (_, served) = take(&mut board).unwrap();
     for (job, key) in [Some(7), Some(8), Some(8), None].into_iter().enumerate() {
@@ -341,7 +338,7 @@ fn a_cleared_board_knows_only_the_keys_that_are_served() {
 
 #[test]
 fn ten_thousand_jobs_of_a_key_cost_one_comparison_each() {
-    let mut board = Board::new(KeyPolicy::Queue(usize::MAX));
+    let mut board = Board::new(usize::MAX);
     COMPARISONS.set(0);
     let tickets: Vec<_> = (0..10_000)
         .map(|job| add(&mut board, Some(7), 1, job).0)

@@ -156,7 +156,7 @@ pub fn tasks_left_at_the_end_of_a_shutdown_are_cancelled_and_counted(case: &Case
     for actor in stubborn {
         assert!(matches!(drive(actor.join()), Err(Fault::Cancelled)));
     }
-    assert!(drive::<greenroom::FallibleTask<()>>(restless.fallible()).is_none());
+    assert!(drive(restless.fallible()).is_none());
     assert!(drive(waits.fallible()).is_none());
 }
 

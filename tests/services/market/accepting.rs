@@ -5,15 +5,15 @@ use crate::support::naps::asleep;
 use crate::support::{drive, until};
 
 /// Builds a market with one worker and room for so many jobs.
-fn narrow(jobs: usize, policy: KeyPolicy) -> Market<u32> {
+fn narrow(jobs: usize, capacity_per_key: usize) -> Market<u32> {
     let builder = Market::builder().max_workers(1).capacity(jobs);
-    builder.per_key(policy).build().unwrap()
+    builder.capacity_per_key(capacity_per_key).build().unwrap()
 }
 
 #[test]
 fn a_full_board_makes_producers_wait_in_the_order_of_their_arrival() {
     on_threads(async {
-        let market = narrow(1, KeyPolicy::One);
+        let market = narrow(1, 0);
         let (gate, first) = blocked(&market, None).await;
         let ran = Log::default();
         let job = |number: u32| {
@@ -44,7 +44,7 @@ fn a_full_board_makes_producers_wait_in_the_order_of_their_arrival() {
 #[test]
 fn try_offer_does_not_overtake_producers_that_wait() {
     on_threads(async {
-        let market = narrow(1, KeyPolicy::One);
+        let market = narrow(1, 0);
         let (gate, first) = blocked(&market, None).await;
         let second = market.try_offer(Job::new(|| ())).unwrap();
         let mut waits = Box::pin(market.offer(Job::new(|| ())));
@@ -63,7 +63,7 @@ fn try_offer_does_not_overtake_producers_that_wait() {
 #[test]
 fn a_pending_offer_that_is_dropped_gives_up_its_place() {
     on_threads(async {
-        let market = narrow(1, KeyPolicy::One);
+        let market = narrow(1, 0);
         let (gate, first) = blocked(&market, None).await;
         let second = market.try_offer(Job::new(|| ())).unwrap();
         let mut dropped = Box::pin(market.offer(Job::new(|| panic!("it was not accepted"))));
@@ -148,7 +148,7 @@ fn a_key_has_one_job_in_the_market_by_default() {
 #[test]
 fn as_many_jobs_of_a_key_wait_as_its_policy_says() {
     on_threads(async {
-        let market = narrow(100, KeyPolicy::Queue(2));
+        let market = narrow(100, 2);
         let (gate, runs) = blocked(&market, Some(1)).await;
         let waiting = [1, 2].map(|n| market.try_offer(Job::new(move || n).key(1)).unwrap());
         let refused = market.try_offer(Job::new(|| 3).key(1));
@@ -228,7 +228,7 @@ fn by_default_at_most_64_jobs_run_however_many_threads_the_pool_has() {
 fn a_stop_lets_all_producers_go_tasks_and_threads() {
     const THREADS: u32 = 5;
     on_threads(async {
-        let market = narrow(1, KeyPolicy::One);
+        let market = narrow(1, 0);
         let (gate, runs) = blocked(&market, None).await;
         let waits = market.try_offer(Job::new(|| ())).unwrap();
         let job = |number: u32| Job::new(move || number);

@@ -30,7 +30,7 @@ fn the_highest_priority_goes_first_and_then_the_oldest() {
 fn a_job_whose_key_is_served_lets_others_go_first() {
     everywhere(|| async {
         let builder = Market::<u32>::builder().max_workers(2);
-        let market = builder.per_key(KeyPolicy::Queue(9)).build().unwrap();
+        let market = builder.capacity_per_key(9).build().unwrap();
         let (gate, runs) = blocked(&market, Some(1)).await;
         let ran = Log::default();
         let job = |number: u32| {
@@ -56,7 +56,7 @@ fn a_job_whose_key_is_served_lets_others_go_first() {
 fn two_jobs_of_a_key_never_run_at_the_same_time() {
     on_threads(async {
         let builder = Market::<u32>::builder().max_workers(8);
-        let market = builder.per_key(KeyPolicy::Queue(1000)).build().unwrap();
+        let market = builder.capacity_per_key(1000).build().unwrap();
         let inside: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
         let mut jobs = Vec::new();
         for number in 0..3000_u32 {

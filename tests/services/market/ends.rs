@@ -434,7 +434,7 @@ fn each_job_has_one_end_while_markets_are_stopped_under_load() {
     on_threads(async {
         for round in 0..50_u64 {
             let builder = Market::<u32>::builder().max_workers(3).capacity(20);
-            let market = builder.per_key(KeyPolicy::Queue(5)).build().unwrap();
+            let market = builder.capacity_per_key(5).build().unwrap();
             let ran = Arc::new(std::sync::atomic::AtomicU64::new(0));
             let producer = |number: u32| {
                 let (market, ran) = (market.clone(), ran.clone());

@@ -40,7 +40,7 @@ enum Fate {
 struct Book {
     workers: usize,
     room: usize,
-    policy: KeyPolicy,
+    capacity_per_key: usize,
     jobs: BTreeMap<usize, Entry>,
     fates: BTreeMap<usize, Fate>,
     tries: usize,
@@ -66,11 +66,7 @@ impl Book {
 
     fn is_key_busy(&self, key: Option<u32>) -> bool {
         let of_key = self.jobs.values().filter(|job| job.key == key).count();
-        let most = match self.policy {
-            KeyPolicy::One => 1,
-            KeyPolicy::Queue(waiting) => 1 + waiting,
-        };
-        key.is_some() && of_key >= most
+        key.is_some() && of_key > self.capacity_per_key
     }
 
     fn begin(&mut self, id: usize) {
@@ -301,17 +297,14 @@ impl Producer {
 
 async fn history(seed: u64) {
     let mut draws = Draws::of(seed, 0);
-    let policy = match draws.below(3) {
-        0 => KeyPolicy::One,
-        waiting => KeyPolicy::Queue(waiting - 1),
-    };
+    let capacity_per_key = draws.below(3).saturating_sub(1);
     let (workers, room) = (1 + draws.below(3), 1 + draws.below(4));
     let market = Market::builder().max_workers(workers).capacity(room);
-    let market = market.per_key(policy).build().unwrap();
+    let market = market.capacity_per_key(capacity_per_key).build().unwrap();
     let book = Arc::new(Mutex::new(Book {
         workers,
         room,
-        policy,
+        capacity_per_key,
         jobs: BTreeMap::new(),
         fates: BTreeMap::new(),
         tries: 0,

@@ -208,7 +208,7 @@ fn a_key_that_is_known_is_dropped_without_harm_when_its_job_is_accepted() {
         keep_bombs_quiet();
         let drops = Drops::default();
         let market = Market::<Meddling>::builder().max_workers(1);
-        let market = market.per_key(KeyPolicy::Queue(2)).build().unwrap();
+        let market = market.capacity_per_key(2).build().unwrap();
         let key = || Meddling {
             number: 7,
             _meddles: Meddles(self::market(1), drops.clone()),
@@ -295,7 +295,7 @@ impl Drop for Waits {
 #[test]
 fn a_result_that_is_dropped_may_wait_for_the_next_job() {
     on_threads(async {
-        let builder = Market::builder().per_key(KeyPolicy::Queue(1));
+        let builder = Market::builder().capacity_per_key(1);
         let market: Market<u32> = builder.max_workers(2).build().unwrap();
         let (go, gate) = (Gate::default(), Gate::default());
         let (goes, waits) = (go.clone(), Waits(gate.clone()));

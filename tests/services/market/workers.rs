@@ -63,7 +63,7 @@ fn workers_are_never_more_than_the_limit_and_jobs_that_wait_for_each_other_all_g
 fn no_worker_comes_for_jobs_whose_key_is_served() {
     on_threads(async {
         let builder = Market::<u32>::builder().max_workers(9);
-        let market = builder.per_key(KeyPolicy::Queue(100)).build().unwrap();
+        let market = builder.capacity_per_key(100).build().unwrap();
         let (gate, runs) = blocked(&market, Some(1)).await;
         let jobs: Vec<_> = (0..50)
             .map(|n| market.try_offer(Job::new(move || n).key(1)).unwrap())

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use greenroom::Runtime;
-use greenroom::registry::{LookupError, Name, Wait};
+use greenroom::registry::{LookupError, Name};
 use greenroom::time::sleep;
 
 use super::{Job, STORE, outside, worker};
@@ -32,7 +32,7 @@ fn a_wait_returns_when_the_name_is_registered(home: &Home) {
     let begun = Gate::default();
     let waits = begun.clone();
     let found = home.spawn_task(async move {
-        let mut wait = STORE.wait().timeout(LONG);
+        let mut wait = STORE.wait_timeout(LONG);
         assert!(poll_in_turn(&mut wait).await.is_pending());
         waits.open();
         wait.await
@@ -94,12 +94,12 @@ fn a_wait_ends_after_its_timeout(home: &Home) {
     let store = worker(home);
     home.block_on(async {
         let limit = Duration::from_millis(5);
-        let error = STORE.wait().timeout(limit).await.unwrap_err();
+        let error = STORE.wait_timeout(limit).await.unwrap_err();
         let says = r#"the name "store" was not registered within 5ms"#;
         assert_eq!(error.to_string(), says);
         assert!(matches!(error, LookupError::TimedOut { after, .. } if after == limit));
         // A limit of zero allows one look.
-        let zero = || STORE.wait().timeout(LONG).timeout(Duration::ZERO);
+        let zero = || STORE.wait_timeout(Duration::ZERO);
         assert!(matches!(zero().await, Err(LookupError::TimedOut { .. })));
         STORE.register(&store).unwrap();
         assert_eq!(zero().await.unwrap(), *store);
@@ -133,7 +133,7 @@ fn a_wait_is_not_polled_after_it_was_ready(home: &Home) {
 #[test]
 fn a_wait_begins_on_the_runtime_that_polls_it_first() {
     within(WATCH, || {
-        let wait: Wait<Job> = STORE.wait();
+        let wait = STORE.wait();
         let home = Home::workers(1);
         let store = worker(&home);
         home.block_on(async {

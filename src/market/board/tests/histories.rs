@@ -24,7 +24,7 @@ struct Serving {
 
 struct History {
     random: Rng,
-    policy: KeyPolicy,
+    capacity_per_key: usize,
     board: Users,
     /// The keys and hashes to draw from.
     keys: u64,
@@ -38,13 +38,10 @@ struct History {
 impl History {
     fn new(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed);
-        let policy = match random.usize(0..4) {
-            0 => KeyPolicy::One,
-            at => KeyPolicy::Queue([0, 1, 6][at - 1]),
-        };
+        let capacity_per_key = [0, 0, 1, 6][random.usize(0..4)];
         History {
-            policy,
-            board: Board::new(policy),
+            capacity_per_key,
+            board: Board::new(capacity_per_key),
             keys: random.u64(1..12),
             hashes: random.u64(1..4),
             waiting: Vec::new(),
@@ -78,10 +75,7 @@ impl History {
     fn is_admitted(&self, key: Option<u64>) -> bool {
         let Some(key) = key else { return true };
         let (is_served, count) = (self.is_served(key), self.count(key));
-        match self.policy {
-            KeyPolicy::One => !is_served && count == 0,
-            KeyPolicy::Queue(most) => count < most + usize::from(!is_served),
-        }
+        count < self.capacity_per_key + usize::from(!is_served)
     }
 
     /// Adds a job, sometimes although it is not admitted, and sometimes after a panic.

@@ -5,8 +5,6 @@
 
 use std::ops::Range;
 
-use greenroom::spool::Overflow;
-
 use super::*;
 
 const SEEDS: Range<u64> = 0..1500;
@@ -21,7 +19,7 @@ struct Options {
     responsiveness: Option<Duration>,
     pass_rate: u32,
     queue_timeout: Option<Time>,
-    overflow: Overflow,
+    refuse_oldest: bool,
     /// When each request arrives, and how long it takes.
     requests: Vec<(Time, Time)>,
 }
@@ -57,7 +55,7 @@ impl Options {
             }),
             pass_rate: 1 + draws.below(4) as u32,
             queue_timeout: draws.one_in(3).then(|| 1000 * (1 + draws.below(4) as Time)),
-            overflow: [Overflow::Newest, Overflow::Oldest][draws.below(2)],
+            refuse_oldest: draws.below(2) == 1,
             requests,
         }
     }
@@ -177,9 +175,9 @@ impl Naive<'_> {
             self.waiting.push(request);
         } else {
             let pending = self.waiting.len();
-            let refused = match self.options.overflow {
-                Overflow::Newest => request,
-                Overflow::Oldest => {
+            let refused = match self.options.refuse_oldest {
+                false => request,
+                true => {
                     self.waiting.push(request);
                     self.waiting.remove(0)
                 }
@@ -205,7 +203,7 @@ async fn really(options: &Options) -> Vec<Outcome> {
         .responsiveness(options.responsiveness);
     let spool = spool
         .busy_pass_rate(options.pass_rate)
-        .overflow(options.overflow);
+        .refuse_oldest(options.refuse_oldest);
     let spool = spool.queue_timeout(options.queue_timeout.map(Duration::from_millis));
     let spool = spool.spawn().unwrap();
     let begun = greenroom::time::Instant::now();

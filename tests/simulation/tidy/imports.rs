@@ -52,10 +52,6 @@ const CYCLES: &[(&[&str], &str)] = &[
         ],
         "a table owns the cells of its loopers, which have jobs and lead back to the table's lock",
     ),
-    (
-        &["machine/definition", "machine/intake", "machine/running"],
-        "a machine makes the builder of the actor that runs it",
-    ),
 ];
 
 /// The maximum number of files in a cycle.

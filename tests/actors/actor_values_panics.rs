@@ -5,12 +5,14 @@ mod drops;
 
 use std::future::{Future, ready};
 use std::panic::resume_unwind;
+use std::pin::pin;
 
 use greenroom::supervise::Restarts;
 use greenroom::{Actor, AskCause, AskError, Context, Fault, Reply, Runtime, spawn};
 
 use crate::support::{
-    Bomb, Drops, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, poll_once, within,
+    Bomb, Drops, Gate, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, poll_here,
+    poll_once, within,
 };
 
 in_every_home!(
@@ -211,9 +213,13 @@ fn a_panic_in_the_call_of_a_handler_is_caught(home: &Home) {
 }
 
 fn a_value_that_does_not_say_so_ends_with_the_panic(home: &Home) {
-    struct Fragile(Log<&'static str>);
+    struct Fragile(Log<&'static str>, Gate);
     impl Actor for Fragile {
         type Message = Reply<()>;
+
+        async fn started(&mut self, _cx: &mut Context<Reply<()>>) {
+            self.1.wait().await;
+        }
 
         async fn handle(&mut self, _reply: Reply<()>, _cx: &mut Context<Reply<()>>) {
             panic!("bomb in a fragile value");
@@ -225,13 +231,16 @@ fn a_value_that_does_not_say_so_ends_with_the_panic(home: &Home) {
     }
     keep_bombs_quiet();
     home.block_on(async {
-        let log = Log::default();
-        let fragile = home.spawn(Fragile(log.clone()).into_builder());
-        let (first, second) = (
+        let (log, gate) = (Log::default(), Gate::default());
+        let fragile = home.spawn(Fragile(log.clone(), gate.clone()).into_builder());
+        let requests = (
             fragile.request(|reply| reply),
             fragile.request(|reply| reply),
         );
-        let (first, second) = greenroom::concurrently((first, second)).await;
+        let mut both = pin!(greenroom::concurrently(requests));
+        assert!(poll_here(&mut both).await.is_pending());
+        gate.open();
+        let (first, second) = both.await;
         let expected = panicked("bomb in a fragile value");
         assert_eq!((cause(first), cause(second)), (expected.clone(), expected));
         let text = text(fragile.join().await);

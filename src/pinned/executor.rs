@@ -193,6 +193,7 @@ impl PinnedLocal {
         if thread.is_closing_down() {
             thread.runtime().host_progressed();
         }
+        // A wake-up by a turn here makes no call, and the one for what is left was taken back.
         if thread.queued() > 0 {
             thread.call().call();
         }

@@ -153,6 +153,7 @@ impl Stage {
         let name = std::thread::current().name().unwrap_or("stage").to_owned();
         let thread = PinnedThread::start_here(runtime, name, ThreadKind::Stage(Call::new()));
         let local = Rc::new(PinnedLocal::new(&thread));
+        // From here on, a `block_on` of the runtime on this thread runs what the stage has, too.
         context::set_stage(Some(local.clone()));
         Stage {
             pinned: Pinned { thread },

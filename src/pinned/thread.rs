@@ -82,6 +82,7 @@ impl PinnedThread {
         PinnedThread {
             name,
             parker: match kind {
+                // A `block_on` of the program parks there, and is to wake up for the stage.
                 ThreadKind::Stage(_) => park::own(),
                 ThreadKind::Own | ThreadKind::Detached => Arc::new(Parker::new()),
             },
@@ -97,6 +98,7 @@ impl PinnedThread {
             taken: CachePadded(AtomicUsize::new(0)),
             timers: Timers::new(),
             live: LiveCells::new(1),
+            // (PINNED-2) That of the first `Pinned`.
             keeps: AtomicUsize::new(1),
             closing: AtomicBool::new(false),
             over: AtomicBool::new(false),

@@ -185,6 +185,7 @@ impl Inner {
 
     /// Describes each live actor, after everything that was done before this call.
     fn describe_actors(&self, mut each: impl FnMut(ActorStatus)) {
+        // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
         self.engine().apply(self, DueEffects::All);
         let mut describe = |task: TaskInfo, look: Look| {
             let busy = || self.busy.of(task.id()).unwrap_or_default();

@@ -221,6 +221,7 @@ impl WarningReceiver {
 
     /// Gives the receiver a warning. A panic of the receiver is contained.
     pub(super) fn warn(&self, warning: &Warning) {
+        // In a child of `fork`, what the receiver locks may be held by a thread of the parent.
         if !self.process.is_current() {
             return;
         }

@@ -215,6 +215,7 @@ impl LocalQueue {
             looks: Cell::new(0),
             victims: Victims::new(seed),
             is_fed: Cell::new(false),
+            // No worker has begun so many turns, so the first watch finds none stuck.
             seen: (0..queues.workers()).map(|_| Cell::new(u64::MAX)).collect(),
             queues: queues.clone(),
         };

@@ -56,6 +56,7 @@ impl CellTable {
                 index
             }
             None => {
+                // Fresh slots are used in order, so an iteration visits no slot from `used` on.
                 if self.used == self.chunks.len() * CHUNK {
                     self.chunks.push(Box::new([CellSlot::free(None); CHUNK]));
                 }

@@ -359,6 +359,7 @@ impl Policy for Stealing {
             local: LocalQueue::new(
                 &self.queues,
                 index,
+                // A seed for each worker, so that their series of victims differ.
                 fastrand::u64(..),
                 self.rebalance_interval,
             ),

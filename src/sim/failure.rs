@@ -114,6 +114,7 @@ impl fmt::Display for Failure {
         if self.is_unsteady {
             writeln!(f, "{}", RunProblem::NotDeterministic)?;
         }
+        // The seed repeats the original run. A shorter one has a script, which no call takes.
         writeln!(f, "to run it again: {}", self.plan.again())
     }
 }

@@ -262,6 +262,7 @@ impl SimState {
             TurnSplit::Whole => return false,
             TurnSplit::NotDrawn => {}
         }
+        // Drawn at the first effect, for all of the turn. A turn without effects draws nothing.
         let is_split = self.draw_split();
         if let Some(turn) = &mut self.turn {
             turn.split = match is_split {

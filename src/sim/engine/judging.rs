@@ -111,6 +111,7 @@ impl Simulation {
                 .frames
                 .last()
                 .map_or(&state.running, |frame| &frame.who);
+            // A `block_on` returns after those above it, so one beneath may be done already.
             let mut beneath = state.frames.iter().rev().skip(1);
             let beneath = match beneath.find(|frame| frame.is_done()) {
                 Some(done) => format!(

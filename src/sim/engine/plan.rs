@@ -91,6 +91,7 @@ impl fmt::Display for Plan {
         match self.schedule {
             None => {}
             Some(Schedule::Random) => f.write_str(".random()")?,
+            // `keeps` needs no call: it is false here, and true only in drawn schedules.
             Some(Schedule::Priorities {
                 changes, within, ..
             }) => {

@@ -128,10 +128,12 @@ pub(super) enum NextStep {
 impl SimState {
     pub(super) fn new(plan: &Plan, script: Option<TurnScript>) -> Self {
         let (mut draw, drawn) = plan.begin();
+        // A script chooses among entries in the order of their ages, which only this schedule has.
         let schedule = match script {
             Some(_) => Schedule::Random,
             None => drawn,
         };
+        // Drawn in this order with a script, too: the keys that it names come from `outside`.
         let of_order = Draw::new(draw.next());
         SimState {
             ready: Ready::new(schedule, of_order),
@@ -328,6 +330,7 @@ impl SimState {
             }
             ReadyEntry::Effect(runner) => Some(self.key_of(*runner)),
         };
+        // 0 is no key: no script names what has ended meanwhile.
         key.unwrap_or(0)
     }
 
@@ -365,6 +368,7 @@ impl SimState {
             }
             None => None,
         };
+        // A task may have ended in its turn: what else happens in that counts as outside.
         of_turn.unwrap_or(outside)
     }
 

@@ -114,6 +114,7 @@ const EVENTS: usize = 100;
 
 impl Supervising {
     pub(super) fn new(tree: Arc<Tree>, options: SupervisorBuilder) -> Self {
+        // As any child, one with a supervisor above begins when that orders it to run.
         let mode = if tree.has_parent() {
             SupervisorMode::Down
         } else {

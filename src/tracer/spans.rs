@@ -52,6 +52,7 @@ impl Tracer for Tracing {
         let (id, actor, state) = (event.id(), event.name(), event.state());
         let sign = String::from(kind.sign());
         let (name, to, from) = message_of(&kind);
+        // `tracing` keeps the level in a static of each call, so there is a call for each level.
         macro_rules! at {
             ($event:ident) => {
                 $event!(target: "greenroom", id, actor, state, sign, name, to, from, "{kind}")

@@ -33,6 +33,7 @@ impl<S: event::Source> RegisteredSocket<S> {
     fn new(mut inner: S, interest: Interest) -> io::Result<Self> {
         let reactor = Reactor::get()?;
         let readiness = Arc::new(Readiness::default());
+        // In the table first: a change is reported once, perhaps before `register` returns.
         let number = reactor.sockets().add(readiness.clone());
         if let Err(error) = reactor
             .registry

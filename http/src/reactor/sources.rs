@@ -162,6 +162,7 @@ mod tests {
         let is_ready = || block_on(poll_once(poll_fn(|cx| direction.poll_ready(cx)))).is_some();
         assert!(!is_ready());
         assert!(direction.note(false).is_some(), "the wait left its waker");
+        // The next one finds no task that waits, and adds nothing to the readiness.
         assert!(direction.note(false).is_none());
         assert!(is_ready() && is_ready());
         direction.take();
@@ -184,6 +185,7 @@ mod tests {
         let reported = Arc::new(AtomicU32::new(0));
         let (own, reports) = (direction.clone(), reported.clone());
         let reporter = thread::spawn(move || {
+            // In this order, as the system does: an event reports what has happened before.
             for _ in 0..EVENTS {
                 reports.fetch_add(1, Ordering::Relaxed);
                 if let Some(waker) = own.note(false) {
@@ -195,6 +197,7 @@ mod tests {
             let mut seen = 0;
             while seen < EVENTS {
                 poll_fn(|cx| direction.poll_ready(cx)).await;
+                // What comes after the load brings the readiness back, since that was taken before.
                 direction.take();
                 seen = reported.load(Ordering::Relaxed);
             }

@@ -79,6 +79,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                // No map: whether a member may come twice, the type decides.
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);

@@ -260,6 +260,7 @@ mod tests {
             both::<Shape>("Point=null", r#"{"Point":null}"#),
             Shape::Point
         );
+        // The form in which serde itself writes a variant without a value.
         assert_eq!(from_json("T", LIMITS, b"\"Point\""), Ok(Shape::Point));
         for (wrong, why) in [
             ("Cube=1", "unknown key \"Cube\" in \"T\" query"),
@@ -320,6 +321,7 @@ mod tests {
     fn flattened_tagged_and_untagged_values_are_read() {
         let search: Search = both("offset=3&text=1", r#"{"offset":3,"text":"1"}"#);
         assert_eq!((search.page.offset, &*search.text), (3, "1"));
+        // A flattened member is read without its type: `17` as a number, and then as text.
         let search: Search = both("word=17&text=1", r#"{"word":"17","text":"1"}"#);
         assert_eq!(search.page.word, "17");
         let tagged: Tagged = both("kind=number&number=3", r#"{"kind":"number","number":3}"#);

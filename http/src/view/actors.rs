@@ -184,6 +184,7 @@ fn table(page: &mut String, title: &str, heads: &[&str], rows: impl Iterator<Ite
         page.push_str("<tr>");
         for cell in row {
             page.push_str("<td>");
+            // The title and the heads are written in this file; a cell may have a name of users.
             escape(page, &cell);
             page.push_str("</td>");
         }

@@ -168,6 +168,7 @@ impl MetricsSnapshot {
 
     fn of_server(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         use MetricType::Counter;
+        // The encoder appends `_total` to the name of a counter.
         let requests = ("greenroom_http_requests", "Requests by type and status");
         let rows = self.numbers.requests.iter().map(|(name, status, count)| {
             let labels = vec![name.clone(), status.to_string()];

@@ -117,6 +117,7 @@ mod tests {
             for piece in text.as_bytes().chunks(step) {
                 let now = chunks.read(piece).map_err(|refused| refused.why)?;
                 read += now;
+                // The body has ended, and the next request begins within this piece.
                 if now < piece.len() {
                     break;
                 }
@@ -163,6 +164,7 @@ mod tests {
         ] {
             assert_eq!(read(body), Err("malformed chunk"), "{body:?}");
         }
+        // One more than the largest size, then one digit too many, whatever the size.
         for body in ["80000000\r\n", "000000001\r\n", "fffffffff\r\n"] {
             assert_eq!(read(body), Err("a chunk is too large"), "{body:?}");
         }

@@ -152,6 +152,7 @@ mod tests {
                     break;
                 }
                 buffer.drain(..now);
+                // A body passes in as many parts as it comes, which the result is not to show.
                 match passed.last_mut() {
                     Some(last) if is_body && was_body => *last += now,
                     _ => passed.push(now),
@@ -283,6 +284,7 @@ mod tests {
             let refused = both(head.as_bytes()).unwrap_err();
             assert_eq!(refused.0, 400, "{head:?}");
         }
+        // The preface of HTTP/2 is a well-formed line of a version that is not spoken here.
         assert_eq!(
             both(of_line("PRI * HTTP/2.0").as_bytes()).unwrap_err().0,
             505
@@ -301,6 +303,7 @@ mod tests {
                 "x".repeat(length)
             ))
         };
+        // With its slash, the first one has the length of the limit. The last exceeds a whole head.
         assert_eq!((uri(99), uri(100), uri(600)), (200, 414, 414));
         let value = |length: usize| {
             status(format!(

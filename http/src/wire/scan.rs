@@ -70,6 +70,7 @@ mod tests {
     fn the_first_byte_is_found_whatever_is_around_it() {
         for others in [0, 1, b'\r', b'\r' + 1, b' ', 0x7F, 0x80, 0xFF] {
             for sought in 0..=u8::MAX {
+                // Less than a step, whole steps, and a last step that overlaps the one before.
                 for length in [1, 7, 8, 9, 16, 23] {
                     for at in 0..length {
                         let mut bytes = vec![others; length];

@@ -110,6 +110,7 @@ impl Link {
             owner,
             wire,
             is_up: AtomicBool::new(true),
+            // The greeting went both ways just now: it counts for the first look.
             has_pushed: AtomicBool::new(true),
             came_alone: AtomicBool::new(false),
             quiet: AtomicU32::new(0),

@@ -136,6 +136,7 @@ impl Node {
         let capacity = actor.capacity().map_or(u32::MAX, |capacity| {
             u32::try_from(capacity).unwrap_or(u32::MAX)
         });
+        // A sender has no more under way than the mailbox takes: the rest would wait in this node.
         let window = Window {
             messages: limits.messages.min(capacity).max(1),
             bytes: limits.bytes,
@@ -147,6 +148,8 @@ impl Node {
         };
         let (number, forgotten) = self.state().publish(name, Arc::new(inbox))?;
         let state = Arc::downgrade(self.state());
+        // It keeps neither the actor nor the node. It ends with the actor, or once the name was
+        // withdrawn and no stream is left.
         self.state().engine.spawn(Box::pin(async move {
             or(actor.closed(), forgotten.wait()).await;
             if let Some(state) = state.upgrade() {

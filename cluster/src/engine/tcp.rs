@@ -77,6 +77,7 @@ impl Tcp {
         }
         state.start();
         self.dial_seeds();
+        // The tasks begin with the thread, so none runs if an error comes first.
         let this = self.clone();
         let thread = thread::Builder::new().name("greenroom-cluster".into());
         thread

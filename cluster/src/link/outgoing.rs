@@ -64,6 +64,7 @@ pub(crate) struct SendPermit<'a> {
 impl Outgoing {
     /// Creates a stream with at most `bytes` under way, and its first handle.
     pub(crate) fn open(target: Target, bytes: u32, owner: Weak<dyn LinkOwner>) -> OutgoingHandle {
+        // The bytes bound what is kept here. How many messages that is, the target decides.
         let messages = u32::MAX;
         let window = target.window.within(Window { messages, bytes });
         let Window { messages, bytes } = window;

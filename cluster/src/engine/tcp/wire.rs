@@ -59,6 +59,7 @@ pub(super) struct Connection {
 
 pub(super) fn new(socket: LinkSocket, largest_frame: usize) -> (Arc<dyn LinkWire>, Connection) {
     let socket = SharedSocket::new(socket);
+    // There is no waker yet, so no sender writes a frame itself before the writer was polled.
     let backlog = Backlog {
         socket: Some(socket.clone()),
         ..Backlog::default()

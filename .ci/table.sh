@@ -49,7 +49,7 @@ readonly TABLE='
   clippy_loom            300  beside  all   failed   clippy .
   clippy_tokio           600  beside  all   failed   clippy tokio
   tokio                  900  beside  all   failed   tokio
-  clippy_peers           300  beside  all   failed   clippy benches/peers
+  clippy_peers           600  beside  all   failed   clippy benches/peers
   clippy_comparison      600  beside  all   failed   clippy benches/comparison
   clippy_sdl             300  beside  all   failed   clippy examples/sdl
   http_all               900  beside  all   failed   .

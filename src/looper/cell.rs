@@ -60,13 +60,13 @@ pub(super) enum LooperPhase {
     Idle,
     /// The head was posted, and the table has not looked at it.
     Posted,
-    /// The head waits for this one of its locks, with this number.
+    /// The head waits for this one of its locks; its request has this number.
     Waiting {
         at: u32,
         number: u64,
     },
-    /// The head is ready to begin. Otherwise than with its locks, it has claimed them: they were
-    /// free, and a lane takes them for it.
+    /// The head is ready to begin. It has its locks, or has booked them: then a lane takes them when it
+    /// begins the task.
     Ready {
         has_locks: bool,
     },
@@ -92,7 +92,7 @@ pub struct LockCell {
     state: SpinLock<LockState>,
 }
 
-/// A request of one lock.
+/// A request of one lock, whatever the type of its value is.
 #[derive(Clone)]
 pub struct Want {
     pub(super) lock: Arc<LockCell>,

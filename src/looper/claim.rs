@@ -49,7 +49,7 @@ pub struct Claim<G> {
 pub struct Shared<T: Send + Sync + 'static> {
     /// `None` only while it is dropped.
     value: Option<Arc<T>>,
-    pin: Option<Pin>,
+    pin: Option<LockPin>,
 }
 
 /// Exclusive access to the value of a [`Guarded`](super::Guarded), which an async task owns.
@@ -59,11 +59,11 @@ pub struct Exclusive<T: Send + Sync + 'static> {
     /// `None` only while it is dropped.
     value: Option<Arc<T>>,
     lock: Arc<LockCell>,
-    pin: Option<Pin>,
+    pin: Option<LockPin>,
 }
 
 /// A use of a lock that lasts until this is dropped.
-struct Pin {
+struct LockPin {
     lock: Arc<LockCell>,
     looper: u32,
     ticket: u32,
@@ -128,7 +128,7 @@ impl<T: Send + Sync + 'static> Access for Claim<Shared<T>> {
     fn open(&self, owner: Option<&LooperCell>) -> Shared<T> {
         Shared {
             value: Some(self.want.lock.share()),
-            pin: owner.map(|owner| Pin::new(owner, &self.want.lock)),
+            pin: owner.map(|owner| LockPin::new(owner, &self.want.lock)),
         }
     }
 
@@ -154,7 +154,7 @@ impl<T: Send + Sync + 'static> Access for Claim<Exclusive<T>> {
         Exclusive {
             value: Some(lock.take()),
             lock: lock.clone(),
-            pin: owner.map(|owner| Pin::new(owner, lock)),
+            pin: owner.map(|owner| LockPin::new(owner, lock)),
         }
     }
 
@@ -220,11 +220,11 @@ access_tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
 access_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 access_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-impl Pin {
+impl LockPin {
     /// Creates the pin of a lock that the looper of a task holds.
     fn new(looper: &LooperCell, lock: &Arc<LockCell>) -> Self {
         let ticket = |_: &mut _, _: &mut _| lock.with(|state| state.ticket(looper.key));
-        Pin {
+        LockPin {
             ticket: lock.monitor.change(ticket),
             lock: lock.clone(),
             looper: looper.key,
@@ -232,7 +232,7 @@ impl Pin {
     }
 }
 
-impl Drop for Pin {
+impl Drop for LockPin {
     fn drop(&mut self) {
         self.lock.monitor.change(|table, effects| {
             table.drop_guard(&self.lock, self.looper, self.ticket, effects);

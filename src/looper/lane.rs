@@ -15,7 +15,7 @@ use futures_core::Stream;
 
 use super::job::{JobRun, PostedJob, run_as_current};
 use super::monitor::{Effects, Monitor};
-use super::table::LooperTable;
+use super::table::{LooperTable, WATCH};
 use crate::actor::{Address, Context};
 use crate::contain::{KeptWaker, contain};
 use crate::instant::Instant;
@@ -30,6 +30,10 @@ pub(super) struct Lane {
     has_waited: bool,
     /// The number of tasks in a turn.
     batch: usize,
+    /// The lane stands by at least until then.
+    stands_by: Option<Instant>,
+    /// The lane never stands by: it is simulated, or part of a model.
+    is_timeless: bool,
     /// The last task of a simulated turn that was split. Its end is noted in the next turn, which
     /// comes after its effects.
     done: Option<(Arc<PostedJob>, JobRun)>,
@@ -38,6 +42,10 @@ pub(super) struct Lane {
 /// The number of tasks in a turn: enough to be worth a turn, and few enough that actors beside the
 /// lane do not wait long.
 const BATCH: usize = 32;
+
+/// The pauses between two looks at the clock of a lane that stands by, if its worker has nothing
+/// else to run.
+const PAUSES: u32 = 16;
 
 impl Lane {
     /// Starts a lane, which the table has counted.
@@ -51,12 +59,15 @@ impl Lane {
     /// Creates a lane, which the table has counted.
     pub(super) fn new(monitor: Arc<Monitor>, number: usize) -> Self {
         let is_simulated = monitor.runtime.as_ref().is_some_and(|it| it.is_simulated());
+        let is_timeless = is_simulated || monitor.runtime.is_none();
         Lane {
             monitor,
             number,
             has_waited: true,
             // In a simulation each task is a step of its own.
             batch: if is_simulated { 1 } else { BATCH },
+            stands_by: None,
+            is_timeless,
             done: None,
         }
     }
@@ -70,6 +81,8 @@ impl Lane {
         waker: &Waker,
     ) -> Poll<Option<Arc<PostedJob>>> {
         let looks = std::mem::take(&mut self.has_waited);
+        let now = (is_last && !self.is_timeless).then(Instant::now);
+        let stands_by = &mut self.stands_by;
         let change = |table: &mut LooperTable, effects: &mut Effects| {
             if looks {
                 table.lanes.looks(self.number);
@@ -78,6 +91,8 @@ impl Lane {
                 table.has_run(job, *run, effects);
             }
             if is_last {
+                let now = now.filter(|now| table.lanes.turn_ended(self.number, *now));
+                *stands_by = now.map(|now| now + WATCH);
                 return Poll::Ready(None);
             }
             let next = table.next(effects);
@@ -104,6 +119,22 @@ impl Lane {
         self.has_waited = next.is_pending();
         next
     }
+
+    /// Returns whether the lane still stands by. If nothing else is ready here, it waits a little.
+    fn stands_by(&mut self) -> bool {
+        let now = Instant::now();
+        self.stands_by = self.stands_by.and_then(|until| match until < now {
+            true => {
+                let goes_on = |table: &mut LooperTable, _: &mut Effects| table.lanes.goes_on(now);
+                self.monitor.change(goes_on).then(|| now + WATCH)
+            }
+            false => Some(until),
+        });
+        if self.stands_by.is_some() && context::is_alone() {
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        }
+        self.stands_by.is_some()
+    }
 }
 
 impl Future for Lane {
@@ -111,6 +142,10 @@ impl Future for Lane {
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let this = self.get_mut();
+        if this.stands_by.is_some() && this.stands_by() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let mut done = this.done.take();
         for _ in 0..this.batch {
             let Some(job) = ready!(this.step(done.take(), false, cx.waker())) else {

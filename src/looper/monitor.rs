@@ -89,11 +89,11 @@ impl Monitor {
     #[inline]
     pub(super) fn post(&self, looper: &LooperCell, job: Arc<PostedJob>) -> bool {
         context::apply_effects();
-        let rank = u32::from(job.priority) + 1;
+        let top = u32::from(job.priority) + 1;
         let mut job = Some(job);
         let add = |state: &mut LooperState| {
             let job = job.take_if(|_| !state.is_closed)?;
-            let is_direct = state.add(job) && self.inbox.add(looper.key, rank);
+            let is_direct = state.add(job) && self.inbox.add(looper.key, top);
             Some(is_direct)
         };
         let added = looper.with(add);
@@ -134,7 +134,9 @@ impl Monitor {
             self.look_at_posts(&mut table, &mut effects);
         }
         let result = change(&mut table, &mut effects);
-        table.go_on(&mut effects);
+        table.serve_granted(&mut effects);
+        // While the inbox was not direct it may have got posts that a lane would have to find. A look
+        // at them may change that again.
         while self.inbox.set_direct(table.needs_each_post()) {
             self.look_at_posts(&mut table, &mut effects);
         }
@@ -150,7 +152,7 @@ impl Monitor {
         for looper in posted.drain(..) {
             table.prepare(looper, effects);
             // Each one is a change of its own.
-            table.go_on(effects);
+            table.serve_granted(effects);
         }
         table.posted = posted;
     }
@@ -187,13 +189,13 @@ impl WaitSource for Monitor {
 
 impl PostInbox {
     /// Adds a looper whose head is new. Returns whether the table must be changed now.
-    fn add(&self, looper: u32, rank: u32) -> bool {
+    fn add(&self, looper: u32, top: u32) -> bool {
         self.posted.with(|posted| {
             posted.push(looper);
             // Relaxed: the critical section orders all changes. A thread that reads an older value
             // has no post that happened before.
-            if rank > self.top.load(Ordering::Relaxed) {
-                self.top.store(rank, Ordering::Relaxed);
+            if top > self.top.load(Ordering::Relaxed) {
+                self.top.store(top, Ordering::Relaxed);
             }
             // Relaxed: (INBOX-1) it becomes true in the critical section.
             self.is_direct.load(Ordering::Relaxed)

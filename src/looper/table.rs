@@ -1,13 +1,17 @@
 //! The table of a controller: its loopers, what is ready, its lanes and the world.
 //!
+//! `locks.rs` has how a looper gets its locks, `line.rs` the state of one lock, `lanes.rs` what is
+//! ready and who runs it, `waits.rs` the deadlocks, `ends.rs` all ends.
+//!
 //! Everything here changes under one lock, under which no user code runs. A change notes in
 //! [`Effects`] what is to be done when the lock is free. Loopers that were granted a lock are noted
-//! as well, and go on when the change is over: [`LooperTable::go_on`].
+//! as well, and go on when the change is over: [`LooperTable::serve_granted`].
 
 mod ends;
 mod lanes;
 mod line;
 mod locks;
+mod standby;
 mod waits;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,6 +23,7 @@ use slab::Slab;
 
 use lanes::{Lanes, ReadyLines};
 pub(super) use line::LockState;
+pub(super) use standby::WATCH;
 
 use super::cell::{LooperCell, LooperPhase, NOWHERE};
 use super::error::TaskError;
@@ -209,10 +214,11 @@ impl LooperTable {
         self.move_on(key, false, effects);
     }
 
-    /// Does the same after the head has ended, or `has_ended` is false.
+    /// Does the same. `has_ended`: first the head is removed, which has ended.
     fn move_on(&mut self, key: u32, mut has_ended: bool, effects: &mut Effects) {
         loop {
-            // Most jobs are ready or claim their locks in this one section. Those get a priority.
+            // Most jobs are ready or book their locks in this one section: `Ok`. Otherwise there is a
+            // job that must take its locks one by one, or none.
             let next = self.at(key).with(|state| {
                 if std::mem::take(&mut has_ended) {
                     state.head = None;
@@ -222,7 +228,7 @@ impl LooperTable {
                     state.phase = LooperPhase::Idle;
                     return Err(None);
                 };
-                if job.deadline.is_some() || !job.claim_locks() {
+                if job.deadline.is_some() || !job.book_locks() {
                     return Err(Some(job.clone()));
                 }
                 let has_locks = job.wants().is_empty();
@@ -346,7 +352,7 @@ impl LooperTable {
             self.halted.push(key);
             return None;
         }
-        if !has_locks && !self.take_claimed(&job, effects) {
+        if !has_locks && !self.take_booked(&job, effects) {
             return None;
         }
         self.begun += 1;
@@ -357,6 +363,7 @@ impl LooperTable {
     /// Notes how the turn of a task has ended. The lane still has the job.
     pub(super) fn has_run(&mut self, job: &Arc<PostedJob>, run: JobRun, effects: &mut Effects) {
         let looper = &job.looper;
+        self.lanes.standby.task_ended();
         if looper.is_world() {
             return self.world_has_run(effects);
         }
@@ -385,7 +392,7 @@ impl LooperTable {
         // The lane that calls this looks for work at once, so it need not be woken.
         let was_waking = self.lanes.set_waking(true);
         self.move_on(looper.key, true, effects);
-        self.go_on(effects);
+        self.serve_granted(effects);
         self.lanes.set_waking(was_waking);
     }
 
@@ -446,7 +453,7 @@ impl LooperTable {
 
     /// Lets the loopers go on that were granted a lock. Each change ends with this.
     #[inline]
-    pub(super) fn go_on(&mut self, effects: &mut Effects) {
+    pub(super) fn serve_granted(&mut self, effects: &mut Effects) {
         while let Some(key) = self.granted.pop_front() {
             self.was_granted(key, effects);
         }

@@ -89,7 +89,8 @@ where
     fn poll(&self, future: Pin<Box<Fut>>, looper: &Arc<LooperCell>) -> JobRun {
         let waker = Waker::from(looper.clone());
         let mut cx = Context::from_waker(&waker);
-        // A future that panics is dropped while the panic unwinds, so that its guards poison.
+        // A future that panics is dropped while the panic unwinds, so that a guard of a `std` mutex
+        // in it poisons that mutex.
         let (mut future, mut polled) = (Some(future), Poll::Pending);
         let attempted = attempt_or_clear(&mut |step| match (step, &mut future) {
             (Step::Clear, future) => *future = None,

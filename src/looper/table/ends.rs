@@ -81,7 +81,7 @@ impl LooperTable {
             if phase == LooperPhase::Idle {
                 self.end_looper(looper.key, effects);
             }
-            self.go_on(effects);
+            self.serve_granted(effects);
         }
         for looper in &loopers {
             let (phase, head) = looper.with(|state| (state.phase, state.head.clone()));
@@ -92,7 +92,7 @@ impl LooperTable {
                 job.body.take(TaskError::Deadlock(deadlock), false);
                 self.drop_head(&job, at as usize, effects);
                 self.prepare(looper.key, effects);
-                self.go_on(effects);
+                self.serve_granted(effects);
             }
         }
         self.judge_end(effects);
@@ -127,7 +127,7 @@ impl LooperTable {
                 effects.over(job);
             }
             self.abort_head(&looper, effects);
-            self.go_on(effects);
+            self.serve_granted(effects);
         }
         for job in std::mem::take(&mut self.world) {
             job.body.take(TaskError::NotStarted, false);
@@ -248,7 +248,7 @@ impl LooperTable {
                 effects.over(job.clone());
             }
             effects.release(job);
-            self.go_on(effects);
+            self.serve_granted(effects);
         }
         None
     }

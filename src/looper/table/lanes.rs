@@ -7,7 +7,9 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
+use super::standby::Standby;
 use crate::contain::KeptWaker;
+use crate::instant::Instant;
 
 pub(super) struct ReadyLines {
     lines: Box<[VecDeque<u32>]>,
@@ -115,6 +117,7 @@ pub(in crate::looper) struct Lanes {
     is_waking: bool,
     /// One more lane is to be made.
     is_wanted: bool,
+    pub(super) standby: Standby,
 }
 
 impl Lanes {
@@ -125,6 +128,7 @@ impl Lanes {
             idle: Vec::new(),
             is_waking: false,
             is_wanted: false,
+            standby: Standby::new(),
         }
     }
 
@@ -149,7 +153,9 @@ impl Lanes {
     /// Returns the waker of a lane that waits or, if one is to be made, of the steward.
     #[inline]
     pub(super) fn summon(&mut self, steward: &mut Option<KeptWaker>) -> Option<KeptWaker> {
-        if self.is_waking || self.is_wanted {
+        // A lane that stands by takes part soon if the others are stuck.
+        let stands_by = self.standby.has_lane() && self.working() > 0;
+        if self.is_waking || self.is_wanted || stands_by {
             return None;
         }
         if let Some((_, waker)) = self.idle.pop() {
@@ -158,6 +164,22 @@ impl Lanes {
         }
         self.is_wanted = self.made < self.limit;
         steward.take_if(|_| self.is_wanted)
+    }
+
+    /// Returns the number of lanes that neither wait nor stand by.
+    fn working(&self) -> usize {
+        self.made - self.idle.len() - usize::from(self.standby.has_lane())
+    }
+
+    /// Notes the end of a turn of a lane. Returns whether it stands by from now on.
+    pub(in crate::looper) fn turn_ended(&mut self, lane: usize, now: Instant) -> bool {
+        let may = !self.standby.has_lane() && !self.is_waking && self.working() > 1;
+        may && self.standby.turn_ended(lane, now)
+    }
+
+    /// Returns whether the lane that stands by goes on doing so.
+    pub(in crate::looper) fn goes_on(&mut self, now: Instant) -> bool {
+        self.standby.goes_on(now)
     }
 
     /// Sets whether a lane is on its way. Returns whether one was.
@@ -173,16 +195,19 @@ impl Lanes {
             Some(at) => drop(self.idle.swap_remove(at)),
             None => self.is_waking = false,
         }
+        self.standby.lanes_changed();
     }
 
     /// Notes that a lane waits.
     pub(in crate::looper) fn waits(&mut self, lane: usize, waker: KeptWaker) {
         self.idle.push((lane, waker));
+        self.standby.lanes_changed();
     }
 
     /// Notes that the runtime has dropped a lane. It makes no others.
     pub(in crate::looper) fn lost(&mut self, lane: usize) {
         self.looks(lane);
+        self.standby.lost(lane);
         self.limit = 0;
         self.is_wanted = false;
     }

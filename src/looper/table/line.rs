@@ -19,8 +19,10 @@ pub(in crate::looper) struct LockState {
     /// Most locks never have a second holder.
     holder: Option<LockHold>,
     rare: Option<Box<RareLockState>>,
-    /// The number of requests that found the lock free, and take it when a lane begins their task.
-    claims: u32,
+    /// The number of requests that found the lock free and have booked it. A booking excludes no
+    /// other one: the task that begins first takes the lock, and the others enter the line then.
+    /// Meanwhile nothing else is granted.
+    bookings: u32,
     pub(super) is_closed: bool,
     /// It was closed and free, so its value was given back.
     pub(in crate::looper) is_over: bool,
@@ -55,7 +57,8 @@ struct RareLockState {
     closer: Option<Arc<Waiters>>,
 }
 
-/// The position of a request in the line: not the priority, whether it is shared, and its number.
+/// The position of a request in the line; a lower one is first. `below` is how far its priority is
+/// below the highest possible.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     below: u8,
@@ -102,7 +105,7 @@ impl LockState {
             value,
             holder: None,
             rare: None,
-            claims: 0,
+            bookings: 0,
             is_closed: false,
             is_over: false,
         }
@@ -129,7 +132,7 @@ impl LockState {
 
     /// Returns whether nothing has the lock or is about to take it.
     pub(in crate::looper) fn is_unused(&self) -> bool {
-        self.is_free() && self.claims == 0
+        self.is_free() && self.bookings == 0
     }
 
     // -- holders --------------------------------------------------------------------------------
@@ -187,13 +190,18 @@ impl LockState {
         self.free_rare();
     }
 
-    /// Takes the lock from its looper, if it has it and `may` says so. Returns whether nothing uses
-    /// it, so that it can be handed on; otherwise the last guard releases it.
-    pub(super) fn let_go(&mut self, looper: u32, may: impl FnOnce(&mut LockHold) -> bool) -> bool {
+    /// Changes the hold of a looper, if it has one, by `update`, which returns whether the looper lets
+    /// go of the lock. Returns whether it does and nothing uses the lock, so that it can be handed
+    /// on; otherwise the last guard releases it.
+    pub(super) fn let_go(
+        &mut self,
+        looper: u32,
+        update: impl FnOnce(&mut LockHold) -> bool,
+    ) -> bool {
         let Some(hold) = self.hold_of(looper) else {
             return false;
         };
-        if !may(hold) {
+        if !update(hold) {
             return false;
         }
         hold.has_left = true;
@@ -262,36 +270,36 @@ impl LockState {
         ahead
     }
 
-    /// Claims a lock that is free for a task that is ready. Returns whether it is.
-    pub(super) fn claim(&mut self) -> bool {
+    /// Books a lock that is free for a task that is ready. Returns whether it is.
+    pub(super) fn book(&mut self) -> bool {
         let is_idle = self.is_free() && !self.has_line() && !self.is_closed;
-        self.claims += u32::from(is_idle);
+        self.bookings += u32::from(is_idle);
         is_idle
     }
 
-    /// Ends a claim, before the lock is taken or because it is not needed.
-    pub(super) fn unclaim(&mut self) {
-        self.claims -= 1;
+    /// Ends a booking, before the lock is taken or because it is not needed.
+    pub(super) fn unbook(&mut self) {
+        self.bookings -= 1;
     }
 
     /// Grants the lock to a looper, or puts its request into the line. Returns whether it was
-    /// granted. A request that had claimed the lock came before the others of its priority.
+    /// granted. A request that had booked the lock came before the others of its priority.
     pub(super) fn request(
         &mut self,
         hold: LockHold,
         rank: Rank,
-        has_claimed: bool,
+        has_booked: bool,
         aging: Option<NonZeroU32>,
     ) -> bool {
         let rare = self.rare.as_ref();
         let first = rare.and_then(|rare| rare.first());
-        // A claim yields to a higher priority alone. Others yield to claims, to what is due, and to
+        // A booking yields to a higher priority alone. Others yield to bookings, to what is due, and to
         // higher ranks.
-        let passes = if has_claimed {
+        let passes = if has_booked {
             first.is_none_or(|first| rank.below <= first.below)
         } else {
             let is_due = rare.is_some_and(|rare| rare.is_due(aging));
-            self.claims == 0 && !is_due && first.is_none_or(|first| rank < first)
+            self.bookings == 0 && !is_due && first.is_none_or(|first| rank < first)
         };
         if !passes || !self.has_room(hold.is_exclusive) {
             let rare = self.rare.get_or_insert_default();
@@ -308,7 +316,7 @@ impl LockState {
 
     /// Returns whether nothing is in the way of a request, and nothing waits.
     pub(super) fn would_grant(&self, is_exclusive: bool) -> bool {
-        !self.has_line() && self.claims == 0 && self.has_room(is_exclusive)
+        !self.has_line() && self.bookings == 0 && self.has_room(is_exclusive)
     }
 
     /// Adds the hold of a looper that keeps the lock, which [`would_grant`](LockState::would_grant)
@@ -320,9 +328,9 @@ impl LockState {
     /// Grants the lock to the next request in the line, if it can be. Returns the looper.
     ///
     /// That is the request of the highest rank or, when it is due, the first one of the lowest
-    /// priority and mode. Claims come first.
+    /// priority and mode. Bookings come first.
     pub(super) fn hand_on(&mut self, aging: Option<NonZeroU32>) -> Option<u32> {
-        let rare = self.rare.as_ref().filter(|_| self.claims == 0)?;
+        let rare = self.rare.as_ref().filter(|_| self.bookings == 0)?;
         let is_due = rare.is_due(aging);
         let rank = if is_due { rare.lowest() } else { rare.first() }?;
         // The first one waits for room, and all others behind it.

@@ -15,21 +15,21 @@ use crate::looper::monitor::Effects;
 use crate::sync::mutant;
 
 impl LooperTable {
-    /// Takes the locks that a looper's head has claimed, as [`LooperTable::take_locks`] does.
-    pub(super) fn take_claimed(&mut self, job: &Arc<PostedJob>, effects: &mut Effects) -> bool {
+    /// Takes the locks that a looper's head has booked, as [`LooperTable::take_locks`] does.
+    pub(super) fn take_booked(&mut self, job: &Arc<PostedJob>, effects: &mut Effects) -> bool {
         let wants = job.wants();
         let is_set = wants.len() > 1;
         if is_set {
-            job.unclaim_locks();
+            job.unbook_locks();
         }
         if self.take_locks(job, 0, true, effects) {
-            // The claim has kept a lock from others that may share it.
+            // The booking has kept a lock from others that may share it.
             for want in wants.iter().filter(|want| is_set && !want.is_exclusive) {
                 self.pass_on(&want.lock, effects);
             }
             return true;
         }
-        // A lock that the claim has kept from others may be free.
+        // A lock that the booking has kept from others may be free.
         for want in wants {
             self.pass_on(&want.lock, effects);
         }
@@ -52,7 +52,7 @@ impl LooperTable {
         if has_locks {
             return self.drop_head(job, usize::MAX, effects);
         }
-        job.unclaim_locks();
+        job.unbook_locks();
         self.drop_head(job, 0, effects);
         for want in job.wants() {
             self.pass_on(&want.lock, effects);
@@ -66,11 +66,11 @@ impl LooperTable {
         &mut self,
         job: &Arc<PostedJob>,
         from: usize,
-        has_claimed: bool,
+        has_booked: bool,
         effects: &mut Effects,
     ) -> bool {
         for at in from..job.wants().len() {
-            let error = match self.take_lock(job, at, has_claimed, effects) {
+            let error = match self.take_lock(job, at, has_booked, effects) {
                 Ok(None) => continue,
                 Ok(Some(number)) => {
                     let key = job.looper.key;
@@ -95,13 +95,13 @@ impl LooperTable {
 
     /// Takes one of the locks. If the request is in the line instead, returns its number.
     ///
-    /// A claim on a single lock ends here, in the same section; others with whom the lock is shared
+    /// A booking on a single lock ends here, in the same section; others with whom the lock is shared
     /// get it at once.
     fn take_lock(
         &mut self,
         job: &PostedJob,
         at: usize,
-        has_claimed: bool,
+        has_booked: bool,
         effects: &mut Effects,
     ) -> Result<Option<u64>, LockError> {
         let (wants, looper) = (job.wants(), &job.looper);
@@ -111,10 +111,10 @@ impl LooperTable {
             return Err(LockError::AlreadyHeld(detail()));
         }
         let pins = u32::from(want.lock.has_value);
-        let ends_claim = has_claimed && wants.len() == 1;
+        let ends_booking = has_booked && wants.len() == 1;
         want.lock.with(|state| {
-            if ends_claim {
-                state.unclaim();
+            if ends_booking {
+                state.unbook();
             }
             let hold = state.hold_of(looper.key);
             // A lock that the looper keeps is used once more, in its mode or a lower one.
@@ -131,7 +131,7 @@ impl LooperTable {
             if hold.is_some() {
                 return Err(LockError::AlreadyHeld(detail()));
             }
-            if state.is_closed && !has_claimed {
+            if state.is_closed && !has_booked {
                 return Err(LockError::Closed(detail()));
             }
             // Any other request is granted, or gets a rank in the line.
@@ -139,11 +139,11 @@ impl LooperTable {
             let rank = Rank::new(job.priority, want.is_exclusive, number);
             let hold = LockHold::new(looper.key, pins, want.is_exclusive, want.is_kept);
             let was_free = state.is_free();
-            if !state.request(hold, rank, has_claimed, self.aging) {
+            if !state.request(hold, rank, has_booked, self.aging) {
                 return Ok(Some(number));
             }
             self.held += usize::from(was_free);
-            if ends_claim && !want.is_exclusive {
+            if ends_booking && !want.is_exclusive {
                 self.grant(state, effects);
             }
             Ok(None)
@@ -351,21 +351,21 @@ impl PostedJob {
     /// Claims all locks of the job if they are free. Returns whether they are.
     ///
     /// A job with a deadline must take its locks instead, since the deadline is met by that.
-    pub(super) fn claim_locks(&self) -> bool {
+    pub(super) fn book_locks(&self) -> bool {
         let wants = self.wants();
-        let is_claimed = |want: &Want| !want.is_held && want.lock.with(LockState::claim);
-        let claimed = wants.iter().take_while(|want| is_claimed(want)).count();
-        if claimed < wants.len() {
-            let claims = wants[..claimed].iter();
-            claims.for_each(|want| want.lock.with(LockState::unclaim));
+        let is_booked = |want: &Want| !want.is_held && want.lock.with(LockState::book);
+        let booked = wants.iter().take_while(|want| is_booked(want)).count();
+        if booked < wants.len() {
+            let bookings = wants[..booked].iter();
+            bookings.for_each(|want| want.lock.with(LockState::unbook));
         }
-        claimed == wants.len()
+        booked == wants.len()
     }
 
-    /// Ends the claims on all locks of the job.
-    fn unclaim_locks(&self) {
+    /// Ends the bookings on all locks of the job.
+    fn unbook_locks(&self) {
         let wants = self.wants().iter();
-        wants.for_each(|want| want.lock.with(LockState::unclaim));
+        wants.for_each(|want| want.lock.with(LockState::unbook));
     }
 }
 

@@ -146,6 +146,28 @@ fn any_concurrency_serves_all_loopers() {
 }
 
 #[test]
+fn a_task_that_is_stuck_leaves_the_others_to_the_lane_that_stands_by() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let controller = Controller::builder().on(&runtime).lanes(2).build().unwrap();
+        let loopers: Vec<_> = (0..100).map(|_| controller.looper()).collect();
+        let meeting = Arc::new(Barrier::new(2));
+        for _ in 0..20 {
+            // Short tasks, with which one lane alone is faster than two.
+            let short = loopers.iter().cycle().take(2000);
+            let short: Vec<_> = short.map(|it| it.post(|| ()).unwrap()).collect();
+            let both = [&loopers[0], &loopers[1]].map(|looper| {
+                let meeting = meeting.clone();
+                looper.post(move || drop(meeting.wait())).unwrap()
+            });
+            for posted in short.into_iter().chain(both) {
+                drive(posted).unwrap();
+            }
+        }
+    });
+}
+
+#[test]
 fn the_higher_of_two_ready_tasks_begins_first() {
     simulated(|| async {
         let (controller, log) = (controller(1), Log::default());

@@ -129,7 +129,7 @@ struct LockState {
     /// The number of grants while others waited, since the last one to the lowest.
     grants: u32,
     /// The number of tasks that are ready and found the lock free.
-    claims: u32,
+    bookings: u32,
 }
 
 impl LockState {
@@ -146,7 +146,7 @@ struct Predicted<'a> {
     /// The number of locks that the first task of a looper has; `None` if there is none.
     taken: Vec<Option<usize>>,
     /// Whether that task takes its locks when it is chosen, since they were free.
-    claims: Vec<bool>,
+    bookings: Vec<bool>,
     ready: Vec<usize>,
     turns: u32,
     locks: Vec<LockState>,
@@ -162,7 +162,7 @@ impl Predicted<'_> {
             scenario,
             queues: vec![VecDeque::new(); scenario.loopers],
             taken: vec![None; scenario.loopers],
-            claims: vec![false; scenario.loopers],
+            bookings: vec![false; scenario.loopers],
             ready: Vec::new(),
             turns: 0,
             locks: (0..scenario.locks).map(|_| LockState::default()).collect(),
@@ -191,7 +191,7 @@ impl Predicted<'_> {
         self.go_on();
     }
 
-    /// Requests the locks of the next task of a looper, or claims them if all are free.
+    /// Requests the locks of the next task of a looper, or books them if all are free.
     fn begin_head(&mut self, looper: usize) {
         while !self.queues[looper].is_empty() {
             self.taken[looper] = Some(0);
@@ -203,8 +203,8 @@ impl Predicted<'_> {
             if wants.iter().all(is_free) {
                 wants
                     .iter()
-                    .for_each(|want| self.locks[want.lock].claims += 1);
-                self.claims[looper] = true;
+                    .for_each(|want| self.locks[want.lock].bookings += 1);
+                self.bookings[looper] = true;
                 return self.ready.push(looper);
             }
             match self.request(looper) {
@@ -216,15 +216,15 @@ impl Predicted<'_> {
         self.taken[looper] = None;
     }
 
-    /// Takes the locks that a looper has claimed. Returns whether its task runs.
-    fn take_claimed(&mut self, looper: usize) -> bool {
+    /// Takes the locks that a looper has booked. Returns whether its task runs.
+    fn take_booked(&mut self, looper: usize) -> bool {
         let wants = &self.scenario.tasks[self.queues[looper][0]].wants;
         wants
             .iter()
-            .for_each(|want| self.locks[want.lock].claims -= 1);
+            .for_each(|want| self.locks[want.lock].bookings -= 1);
         let requested = self.request(looper);
-        self.claims[looper] = false;
-        // The claims have kept the locks from others.
+        self.bookings[looper] = false;
+        // The bookings have kept the locks from others.
         wants.iter().for_each(|want| self.pass_on(want.lock));
         if let Err(outcome) = requested {
             self.refuse(looper, outcome);
@@ -252,11 +252,11 @@ impl Predicted<'_> {
                     };
                     let is_first = state.line.iter().all(|it| goes_before(&request, it));
                     let is_due = aging > 0 && state.grants + 1 >= aging;
-                    let waits = match self.claims[looper] {
+                    let waits = match self.bookings[looper] {
                         true => state.line.iter().any(|it| it.priority > task.priority),
                         false => {
                             let has_line = !state.line.is_empty();
-                            state.claims > 0 || has_line && (!is_first || is_due)
+                            state.bookings > 0 || has_line && (!is_first || is_due)
                         }
                     };
                     if waits || !state.has_room(want.is_exclusive) {
@@ -299,7 +299,7 @@ impl Predicted<'_> {
     fn pass_on(&mut self, lock: usize) {
         let aging = self.scenario.aging;
         let state = &mut self.locks[lock];
-        while state.claims == 0 {
+        while state.bookings == 0 {
             let is_due = aging > 0 && state.grants + 1 >= aging;
             let rank = |it: &Request| (it.priority, it.want.is_exclusive);
             let ranks = state.line.iter().map(rank);
@@ -360,7 +360,7 @@ impl Predicted<'_> {
             return !self.ready.is_empty();
         };
         let looper = self.ready.remove(at);
-        if self.claims[looper] && !self.take_claimed(looper) {
+        if self.bookings[looper] && !self.take_booked(looper) {
             return true;
         }
         self.go_on();

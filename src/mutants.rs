@@ -143,7 +143,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         FLIGHT,
     ),
     (
-        "time_outs_are_no_work",
+        "timeouts_are_no_work",
         "model_18_quiescence_is_declared_after_the_work_of_a_timeout",
         FLIGHT,
     ),
@@ -158,7 +158,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     (
-        "time_outs_are_not_looked_at_alone",
+        "timeouts_are_not_looked_at_alone",
         "model_18_a_deadlock_is_found",
         DEADLOCK,
     ),

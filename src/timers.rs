@@ -51,7 +51,7 @@ pub(crate) struct Timers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
-    TimeOuts,
+    Timeouts,
     Events,
 }
 
@@ -123,7 +123,7 @@ impl Timers {
         if waker.is_some() {
             self.publish(&table);
         }
-        let missed = table.time_outs() > 0 && mutant("time_outs_are_not_looked_at_alone");
+        let missed = table.timeouts() > 0 && mutant("timeouts_are_not_looked_at_alone");
         let last = waker.is_some() && table.has_no_event() && !missed;
         let spare = table.spare();
         drop(table);
@@ -197,7 +197,7 @@ impl Timers {
         let table = self.table.lock();
         match table.has_no_event() {
             true if table.is_empty() => Left::Nothing,
-            true => Left::TimeOuts,
+            true => Left::Timeouts,
             false => Left::Events,
         }
     }
@@ -225,7 +225,7 @@ impl Timers {
 struct DeadlineTable {
     heap: Vec<DeadlineEntry>,
     slots: Slab<DeadlineSlot>,
-    time_outs: usize,
+    timeouts: usize,
     /// The serial number of the last deadline, but for its lowest bit.
     last: u64,
     /// No thread fires deadlines any more, so new ones are refused.
@@ -238,14 +238,14 @@ pub(crate) enum DeadlineKind {
     /// Work to come.
     Event,
     /// The timeout of a listed ask, which may be ended as a deadlock before.
-    TimeOut,
+    Timeout,
 }
 
 /// A deadline. They are ordered by time, and those of one time as they were added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct DeadlineEntry {
     at: Instant,
-    /// Odd for a [`DeadlineKind::TimeOut`].
+    /// Odd for a [`DeadlineKind::Timeout`].
     serial: u64,
     slot: u32,
 }
@@ -272,9 +272,9 @@ impl DeadlineTable {
     /// Adds a deadline; returns its key and whether it is the earliest.
     fn insert(&mut self, at: Instant, kind: DeadlineKind, waker: KeptWaker) -> (DeadlineKey, bool) {
         self.last += 2;
-        let is_time_out = kind == DeadlineKind::TimeOut;
-        self.time_outs += usize::from(is_time_out);
-        let serial = self.last + u64::from(is_time_out);
+        let is_timeout = kind == DeadlineKind::Timeout;
+        self.timeouts += usize::from(is_timeout);
+        let serial = self.last + u64::from(is_timeout);
         let slot = number(self.slots.insert(DeadlineSlot { index: 0, waker }));
         let index = self.heap.len();
         let entry = DeadlineEntry { at, serial, slot };
@@ -312,12 +312,12 @@ impl DeadlineTable {
 
     /// Returns whether all deadlines are timeouts of asks.
     fn has_no_event(&self) -> bool {
-        self.heap.len() == self.time_outs
+        self.heap.len() == self.timeouts
     }
 
     /// Returns the number of timeouts of asks.
-    fn time_outs(&self) -> usize {
-        self.time_outs
+    fn timeouts(&self) -> usize {
+        self.timeouts
     }
 
     /// Returns the memory of an empty table, to be freed, if it is much.
@@ -341,7 +341,7 @@ impl DeadlineTable {
                 self.sink(index, moved);
             }
         }
-        self.time_outs -= (taken.serial % 2) as usize;
+        self.timeouts -= (taken.serial % 2) as usize;
         self.slots.remove(taken.slot as usize).waker
     }
 

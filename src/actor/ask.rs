@@ -141,9 +141,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             let process = Process::of(|| recipient.checked_process());
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();
-            let has_time_out = deadline.is_some_and(Sleep::ends);
+            let has_timeout = deadline.is_some_and(Sleep::ends);
             let listing = match context::lists_asks() {
-                true => list_ask(has_time_out, || (run::actor(), recipient.view().info())),
+                true => list_ask(has_timeout, || (run::actor(), recipient.view().info())),
                 false => None,
             };
             kind = listing.as_ref().map_or(kind, Listing::kind);

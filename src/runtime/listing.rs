@@ -10,18 +10,18 @@ use crate::task::{TaskInfo, run};
 /// Adds an ask that begins on this thread to the list of the current runtime, or notes the actor that
 /// asks, if that is traced. The runtime [lists asks](context::lists_asks).
 ///
-/// `has_time_out` says whether the ask ends by itself. `who` returns the asking actor, if an actor
+/// `has_timeout` says whether the ask ends by itself. `who` returns the asking actor, if an actor
 /// asks, and the actor that is asked.
 #[cold]
 #[inline(never)]
 pub(crate) fn list_ask(
-    has_time_out: bool,
+    has_timeout: bool,
     who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo),
 ) -> Option<Listing> {
     context::with(|context| {
         let context = context?;
         context.runtime.check_process();
-        list_at(context, has_time_out, who())
+        list_at(context, has_timeout, who())
     })
 }
 
@@ -36,7 +36,7 @@ fn may_be_cut(context: &ThreadContext<'_>) -> bool {
 
 fn list_at(
     context: &ThreadContext<'_>,
-    has_time_out: bool,
+    has_timeout: bool,
     (asker, asked): (Option<TaskInfo>, TaskInfo),
 ) -> Option<Listing> {
     let options = &context.runtime.options;
@@ -45,7 +45,7 @@ fn list_at(
     if !options.detect_deadlocks {
         return traced.is_some().then(|| Listing::alone(traced));
     }
-    let is_timed = has_time_out && may_be_cut(context);
+    let is_timed = has_timeout && may_be_cut(context);
     let from = match (asker, context.role.get()) {
         (Some(actor), _) => Who::Task(actor),
         (None, Role::Outside) => Who::Other("block_on"),

@@ -101,7 +101,7 @@ impl Inner {
             return None;
         }
         let left = match self.timers.left() {
-            Left::TimeOuts if mutant("time_outs_are_no_work") => Left::Nothing,
+            Left::Timeouts if mutant("timeouts_are_no_work") => Left::Nothing,
             left => left,
         };
         if !mutant("declared_before_the_scan")
@@ -115,7 +115,7 @@ impl Inner {
             false => Vec::new(),
         };
         let deadlocked = match left {
-            Left::TimeOuts => deadlock::deadlocked(waiting, &waits)?,
+            Left::Timeouts => deadlock::deadlocked(waiting, &waits)?,
             _ => waiting,
         };
         // An ask that ends may end a cycle.

@@ -60,9 +60,9 @@ impl Beside {
         let first = first.map(|&(at, _)| Instant::from_nanos(at));
         assert_eq!(self.table.first(), first);
         assert_eq!(self.table.is_empty(), first.is_none());
-        let time_outs = self.sorted.values();
-        let time_outs = time_outs.filter(|(_, kind, _)| *kind == DeadlineKind::TimeOut);
-        assert_eq!(self.table.time_outs(), time_outs.count());
+        let timeouts = self.sorted.values();
+        let timeouts = timeouts.filter(|(_, kind, _)| *kind == DeadlineKind::Timeout);
+        assert_eq!(self.table.timeouts(), timeouts.count());
         for (index, entry) in self.table.heap.iter().enumerate() {
             let parent = index.saturating_sub(1) / CHILDREN;
             assert!(self.table.heap[parent] <= *entry, "TABLE-1");
@@ -80,7 +80,7 @@ fn the_table_does_what_a_sorted_map_does() {
         let mut gone = Vec::new();
         for now in 0..400 {
             for _ in 0..random.usize(0..4) {
-                let kind = [DeadlineKind::Event, DeadlineKind::TimeOut][random.usize(0..2)];
+                let kind = [DeadlineKind::Event, DeadlineKind::Timeout][random.usize(0..2)];
                 beside.insert(now + random.u64(0..50), kind);
             }
             if random.bool() {

@@ -47,7 +47,7 @@ struct AskWait {
     asker: Option<u64>,
     /// The process of the list.
     process: Process,
-    /// The ask ends by itself, by a deadline that is a [`DeadlineKind::TimeOut`].
+    /// The ask ends by itself, by a deadline that is a [`DeadlineKind::Timeout`].
     is_timed: bool,
 }
 
@@ -242,7 +242,7 @@ impl Listing {
     /// Returns the kind with which the ask's timeout is armed.
     pub(crate) fn kind(&self) -> DeadlineKind {
         match self.0.is_timed {
-            true => DeadlineKind::TimeOut,
+            true => DeadlineKind::Timeout,
             false => DeadlineKind::Event,
         }
     }

@@ -154,14 +154,14 @@ fn model_18_quiescence_is_declared_after_the_work_of_a_deadline() {
 /// Checks the same for the timeout of an ask that is in no deadlock and is not ended as one.
 #[test]
 fn model_18_quiescence_is_declared_after_the_work_of_a_timeout() {
-    the_end_is_declared_after_what_comes_soon(DeadlineKind::TimeOut);
+    the_end_is_declared_after_what_comes_soon(DeadlineKind::Timeout);
 }
 
 fn the_end_is_declared_after_what_comes_soon(kind: DeadlineKind) {
     model_from_explore(move || {
         let (inner, workers) = asleep();
         let ran = Gate::new();
-        let asked = (kind == DeadlineKind::TimeOut).then(|| Arc::new(ask(&inner, [1, 2])));
+        let asked = (kind == DeadlineKind::Timeout).then(|| Arc::new(ask(&inner, [1, 2])));
         let pushes = Pushes(inner.clone(), ran.clone(), asked);
         let waker = Waker::from(Arc::new(pushes));
         let armed = arm(&inner, kind, &waker);
@@ -186,14 +186,14 @@ fn model_18_a_deadlock_is_found_when_only_its_timeouts_are_left() {
         let listing = ask(&inner, [1, 1]);
         let waker = Waker::from(Arc::new(Opens(notified.clone())));
         assert!(listing.leave(&mut Some(waker.into())).is_none());
-        let [time_out, event] = [DeadlineKind::TimeOut, DeadlineKind::Event]
+        let [timeout, event] = [DeadlineKind::Timeout, DeadlineKind::Event]
             .map(|kind| arm(&inner, kind, Waker::noop()));
         explore();
         let fate = push(&inner, || ());
         drop(event);
         notified.wait();
         assert!(listing.leave(&mut None).is_some(), "it is a deadlock");
-        drop((listing, time_out));
+        drop((listing, timeout));
         end(&inner);
         join(workers);
         let (runs, drops) = fate.of();

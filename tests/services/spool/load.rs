@@ -38,7 +38,7 @@ fn the_average_covers_the_last_32_answers_with_their_wait() {
 }
 
 #[test]
-fn refusals_and_lost_replies_count_in_the_average_and_time_outs_do_not() {
+fn refusals_and_lost_replies_count_in_the_average_and_timeouts_do_not() {
     simulated(|| async {
         let spool = responsive(1);
         take(&spool, 0.5).await;

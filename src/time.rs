@@ -24,7 +24,7 @@ use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
@@ -101,7 +101,7 @@ impl Sleep {
         self.armed = None;
     }
 
-    /// Polls the sleep. If this arms a deadline, the deadline has this kind.
+    /// Polls the sleep. If this arms the first deadline, the deadline has this kind.
     pub(crate) fn poll_as(&mut self, kind: DeadlineKind, cx: &Context<'_>) -> Poll<()> {
         if !self.ends() {
             return Poll::Pending;
@@ -125,7 +125,7 @@ impl Sleep {
             }
             // Armed anew also if its clock was closed, or if it wakes something else from now on:
             // another clock may have to fire it then.
-            let clock = context::clock(kind, cx.waker()).unwrap_or_else(clock_of_the_process);
+            let (clock, kind) = self.clock(kind, cx.waker());
             self.armed = Armed::new(clock, until, kind, cx.waker())
                 .or_else(|| Armed::new(clock_of_the_process(), until, kind, cx.waker()));
             if self.armed.is_some() {
@@ -133,8 +133,23 @@ impl Sleep {
             }
         }
     }
+
+    /// Returns the clock for a deadline that wakes what `waker` wakes, and the deadline's kind.
+    fn clock(&self, kind: DeadlineKind, waker: &Waker) -> (Arc<dyn TimerClock>, DeadlineKind) {
+        // The timeout of a listed ask remains one on the clock of the runtime that lists the ask.
+        // Elsewhere it is an event, since no list tells that it only ends an ask.
+        if let Some(armed) = self.armed.as_ref().filter(|armed| armed.is_timeout())
+            && let Some(clock) = context::clock(DeadlineKind::Timeout, waker)
+            && armed.is_on(&clock)
+        {
+            return (clock, DeadlineKind::Timeout);
+        }
+        let clock = context::clock(kind, waker).unwrap_or_else(clock_of_the_process);
+        (clock, kind)
+    }
 }
 
+/// Returns the clock that fires a deadline of no runtime.
 fn clock_of_the_process() -> Arc<dyn TimerClock> {
     TimerThread::get().unwrap_or_else(|error| panic!("cannot start the timer thread: {error}"))
 }

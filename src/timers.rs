@@ -262,6 +262,12 @@ pub(crate) struct DeadlineKey {
     slot: u32,
 }
 
+impl DeadlineKey {
+    fn is_timeout(self) -> bool {
+        self.serial % 2 == 1
+    }
+}
+
 /// The number of entries below an entry. They are on one or two cache lines.
 const CHILDREN: usize = 4;
 /// An empty table frees its memory if it has room for more deadlines than this. So a few timers
@@ -404,6 +410,15 @@ impl Armed {
         let (key, earliest) = clock.timers().insert(at, kind, KeptWaker::new(waker))?;
         clock.armed(earliest, waker);
         Some(Armed { clock, key })
+    }
+
+    /// Returns whether it is the timeout of a listed ask.
+    pub(crate) fn is_timeout(&self) -> bool {
+        self.key.is_timeout()
+    }
+
+    pub(crate) fn is_on(&self, clock: &Arc<dyn TimerClock>) -> bool {
+        Arc::ptr_eq(&self.clock, clock)
     }
 
     /// Returns whether the deadline wakes what `waker` wakes, and has not fired. Otherwise a new

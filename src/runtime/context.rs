@@ -108,6 +108,11 @@ impl<'a> ThreadContext<'a> {
         }
     }
 
+    /// Returns whether this thread runs a stage.
+    pub(super) fn is_on_a_stage(&self) -> bool {
+        matches!(self.role.get(), Role::Pinned(local) if local.is_stage())
+    }
+
     /// Returns the worker in whose run this thread is. Unlike `local_of`, it also does so if
     /// another thread continues as that worker.
     pub(crate) fn run_of(&self, runtime: &Inner) -> Option<&'a WorkerLocal<'a>> {
@@ -304,13 +309,13 @@ pub(crate) fn has_no_room() -> Option<&'static str> {
 /// Returns the timers of this context for a deadline of a kind that wakes what `waker` wakes.
 ///
 /// A thread with timers of its own fires the deadlines that wake what it runs or waits for. It may
-/// block before it fires any other, so another thread does. The timeouts of asks are in the timers
-/// of the runtime.
+/// block before it fires any other, so another thread does. The timeouts of listed asks are in the
+/// timers of the runtime, but for those of a stage: its foreign loop asks for its next deadline.
 pub(crate) fn clock(kind: DeadlineKind, waker: &Waker) -> Option<Arc<dyn TimerClock>> {
     with(|context| {
         let context = context?;
         let is_hidden = context.runtime.options.hidden;
-        let own = if kind == DeadlineKind::Event || is_hidden {
+        let own = if kind == DeadlineKind::Event || is_hidden || context.is_on_a_stage() {
             context.own_clock(waker)
         } else {
             None

@@ -30,8 +30,7 @@ pub(crate) fn list_ask(
 /// In a simulation waiting takes no time, and timeouts are part of what is tested. A stage counts
 /// as activity of its runtime, and reports all deadlines to its foreign loop.
 fn may_be_cut(context: &ThreadContext<'_>) -> bool {
-    let on_a_stage = matches!(context.role.get(), Role::Pinned(local) if local.is_stage());
-    !context.runtime.is_simulated() && !on_a_stage
+    !context.runtime.is_simulated() && !context.is_on_a_stage()
 }
 
 fn list_at(

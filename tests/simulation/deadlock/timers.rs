@@ -4,7 +4,7 @@ use greenroom::time::{Instant, sleep, timeout};
 use greenroom::{Detached, Task};
 
 use super::*;
-use crate::support::{Gate, inside, open_when_pending, poll_here, until};
+use crate::support::{Gate, inside, open_when_pending, poll_here, poll_once, until};
 
 /// Longer than the watchdog's limit.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -28,6 +28,7 @@ macro_rules! on_threads_that_detect {
 on_threads_that_detect!(
     a_ring_with_long_timeouts_gets_its_error_at_once,
     an_actor_that_asks_itself_with_a_long_timeout_gets_its_error_at_once,
+    an_ask_with_a_long_timeout_that_changed_its_waker_gets_its_error_at_once,
     a_long_timeout_of_an_ask_to_a_ring_does_not_delay_the_error,
     an_endless_timeout_counts_as_no_timeout,
     the_error_of_a_ring_waits_for_a_pending_sleep,
@@ -83,6 +84,22 @@ fn an_actor_that_asks_itself_with_a_long_timeout_gets_its_error_at_once(home: &H
     ring(&actors);
     let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
     assert_eq!(found.as_str(), "a → a");
+}
+
+/// The second poll arms the timeout anew, for the actor's own waker.
+fn an_ask_with_a_long_timeout_that_changed_its_waker_gets_its_error_at_once(home: &Home) {
+    let asks = home.spawn(
+        actor(async |mut cx: Context<Reply<Deadlock>>| {
+            let (own, reply) = (cx.address(), cx.recv().await.unwrap());
+            let mut asked = own.ask(|reply| reply).timeout(HOUR);
+            assert!(poll_once(&mut asked).is_pending());
+            reply.send(deadlock(asked.await));
+        })
+        .name("asks"),
+    );
+    let found = deadlock(home.block_on(asks.ask(|reply| reply)));
+    assert_eq!(found.as_str(), "asks → asks");
+    home.block_on(asks.join()).unwrap();
 }
 
 fn a_long_timeout_of_an_ask_to_a_ring_does_not_delay_the_error(home: &Home) {

@@ -62,8 +62,7 @@ pub struct Context<M> {
 
 // SAFETY: the core is thread-safe; messages and sources are `Send`.
 unsafe impl<M: Send> Send for Context<M> {}
-// SAFETY: a shared context gives no access to the batch and the sources but to the list of children,
-// which is `Sync`.
+// SAFETY: of batch and sources, a shared context reaches the list of children alone, which is `Sync`.
 unsafe impl<M: Send> Sync for Context<M> {}
 
 impl<M> Context<M> {
@@ -359,8 +358,10 @@ impl<M> Context<M> {
         polled.unwrap_or_else(|| self.poll_recv_anyhow(waker))
     }
 
-    /// Polls in the usual case, in which an actor without sources is within a batch of its run, and
-    /// `receive` can tell whether there is a message.
+    /// Polls in the usual case: in the actor's own run, without sources, and within a batch.
+    ///
+    /// Returns `None` in every other case, before a message was taken: then `poll_recv_anyhow` does
+    /// all of it. `receive` returns `None` if there is news that does not come in a batch.
     #[inline(always)]
     fn poll_in_run<T>(
         &mut self,
@@ -387,6 +388,7 @@ impl<M> Context<M> {
                     end_wait(core, reader);
                     Some(Poll::Ready(None))
                 }
+                // Polled with another waker, or terminated: `poll_recv_anyhow` decides.
                 Poll::Pending | Poll::Ready(None) => None,
             }
         });
@@ -410,8 +412,7 @@ impl<M> Context<M> {
             return self.poll_terminated(waker);
         }
         // In a simulation the earlier actions of a turn take effect before the turn sees newer
-        // messages. A poll in the actor's own task ends the turn for that; a single look settles
-        // them at once.
+        // messages. A poll in the actor's own task ends the turn for that; any other applies them.
         let mut is_over = self.core.header.is_traced() && context::has_effects();
         if is_over && !self.core.at().is_own(waker) {
             context::apply_effects();

@@ -236,7 +236,7 @@ impl LocalQueue {
     pub(super) fn own(&self) -> bool {
         if !self.owns() {
             // Acquire pairs with the Release in `disown`: the last owner's writes are visible.
-            let others = self.mine().is_owned.swap(true, Ordering::Acquire);
+            let others = self.mine.is_owned.swap(true, Ordering::Acquire);
             self.owns.set(!others);
         }
         self.owns()
@@ -246,22 +246,18 @@ impl LocalQueue {
     pub(super) fn disown(&self) {
         if self.owns.take() {
             // Release pairs with the Acquire in `own`.
-            self.mine().is_owned.store(false, Ordering::Release);
+            self.mine.is_owned.store(false, Ordering::Release);
         }
     }
 
     /// Returns whether this worker's queues and the injector are empty.
     pub(super) fn is_alone(&self) -> bool {
-        self.mine().len_in_all() == 0 && self.queues.injector.len() == 0
+        self.mine.len_in_all() == 0 && self.queues.injector.len() == 0
     }
 
     /// Returns the number of entries besides the newest.
     pub(super) fn len(&self) -> usize {
-        self.mine().len()
-    }
-
-    fn mine(&self) -> &WorkerQueues {
-        &self.mine
+        self.mine.len()
     }
 
     /// Pushes an entry woken on this worker: to the back if by its own turn (`again`), else to the
@@ -269,12 +265,13 @@ impl LocalQueue {
     // Inlining is forced: each wake-up calls this, and a call costs 3 % of a yield.
     #[inline(always)]
     pub(crate) fn push(&self, entry: Queued, again: bool) {
-        let WorkerQueues { slot, .. } = self.mine();
+        let WorkerQueues { slot, .. } = &*self.mine;
         if again {
-            let others = self.mine().len() > 0;
+            let others = self.mine.len() > 0;
             self.push_back(entry);
-            // It and the newest mostly wake each other, and continue sooner here. A filled slot is
-            // watched, and a worker that ends a watch checks the ring after the slot.
+            // With nothing but the newest entry beside it, no worker is woken: the two mostly wake
+            // each other, and continue sooner here. If this worker is stuck, the watcher checks the
+            // slots and then the rings. (`sleep.md`, "A task that wakes itself")
             if others {
                 self.queues.sleep.notify();
             }
@@ -288,7 +285,7 @@ impl LocalQueue {
 
     /// Pushes to the back of the ring or, if that is full or has a backlog, of the backlog.
     fn push_back(&self, entry: Queued) {
-        let WorkerQueues { ring, backlog, .. } = self.mine();
+        let WorkerQueues { ring, backlog, .. } = &*self.mine;
         let refused = if backlog.len() == 0 {
             ring.push(entry).err()
         } else {
@@ -302,7 +299,7 @@ impl LocalQueue {
     /// Takes the next entry to run, without checking the other workers.
     #[inline(always)]
     pub(super) fn next(&self, duties: &Duties<'_>) -> Option<Queued> {
-        let WorkerQueues { ring, slot, .. } = self.mine();
+        let WorkerQueues { ring, slot, .. } = &*self.mine;
         let look = self.looks.get().wrapping_add(1);
         self.looks.set(look);
         // At every other turn, so that neither the injector nor a busy ring waits for the other.
@@ -324,7 +321,7 @@ impl LocalQueue {
                 self.newest_left.set(left);
                 return Some(entry);
             }
-            let waits = self.mine().len() > 0;
+            let waits = self.mine.len() > 0;
             if waits && self.has_time() {
                 return Some(entry);
             }
@@ -385,7 +382,7 @@ impl LocalQueue {
 
     /// Refills the empty ring from the backlog; returns the oldest entry.
     fn refill(&self) -> Option<Queued> {
-        let WorkerQueues { ring, backlog, .. } = self.mine();
+        let WorkerQueues { ring, backlog, .. } = &*self.mine;
         backlog.pop_some(CAPACITY / 2, |entry| {
             ring.push(entry)
                 .expect("half a ring fits into an empty one");
@@ -399,7 +396,7 @@ impl LocalQueue {
 
     /// Steals from another worker. Only the one thief calls it, whose own queues are empty.
     pub(crate) fn steal(&self) -> Option<Queued> {
-        let own = &self.mine().ring;
+        let own = &self.mine.ring;
         let mut victims = self.victims.of(self.index, self.queues.workers());
         victims.find_map(|victim| {
             let WorkerQueues { ring, backlog, .. } = &*self.queues.workers[victim];
@@ -432,7 +429,7 @@ impl LocalQueue {
         let Some((most, longest)) = lens.max_by_key(|(len, _)| *len) else {
             return 0;
         };
-        let more = most.saturating_sub(self.mine().len_in_all());
+        let more = most.saturating_sub(self.mine.len_in_all());
         let wanted = more.div_ceil(2);
         // Into a vector first: the victim's backlog is locked meanwhile, and ours may be needed.
         let mut taken = Vec::new();
@@ -466,7 +463,7 @@ impl LocalQueue {
 
     /// Takes all remaining entries of this worker's queues.
     pub(crate) fn drain(&self) -> impl Iterator<Item = Queued> {
-        let WorkerQueues { ring, slot, .. } = self.mine();
+        let WorkerQueues { ring, slot, .. } = &*self.mine;
         std::iter::from_fn(move || slot.take().or_else(|| ring.pop()).or_else(|| self.refill()))
     }
 }

@@ -211,9 +211,11 @@ impl TimerClock for Inner {
     }
 
     fn armed(&self, earliest: bool, waker: &Waker) {
+        // The deadline wakes the task of this turn alone, which cannot run before the turn has ended.
+        // So this worker itself sees to it then.
         let by_turn = context::with(|context| {
             let local = context?.local_of(self)?;
-            task::is_own_waker(waker).then(|| local.set_must_wake_keeper())
+            task::is_own_waker(waker).then(|| local.set_unkept_deadline())
         });
         let Some(next) = self.timers.next() else {
             return;
@@ -239,7 +241,9 @@ impl TimerClock for Inner {
     }
 
     fn emptied(&self) {
-        // A wait that saw the deadline under the lock of the timers was counted before.
+        // Who looks for the end of a wait does so after the wait was counted in `activity`, and looks
+        // at the deadlines under their lock. So if it still saw this one, the wait is counted by now,
+        // and this thread looks in its place.
         if self.scheduler.activity.is_asked() {
             self.declare();
         }

@@ -143,11 +143,12 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// Notes that this worker keeps the earliest deadline if it sleeps next.
-    pub(crate) fn set_must_wake_keeper(&self) {
+    /// Notes that no sleeper may know of the next deadline. The worker keeps it if it sleeps next, and
+    /// otherwise hands it over before it runs anything else (`sleep.md`).
+    pub(crate) fn set_unkept_deadline(&self) {
         // With another policy each worker that sleeps keeps it.
         if let Side::Stealing(_, worker) = &self.side {
-            worker.set_must_wake_keeper();
+            worker.set_unkept_deadline();
         }
     }
 
@@ -174,7 +175,7 @@ impl<'a> WorkerLocal<'a> {
         let Side::Stealing(stealing, worker) = &self.side else {
             return;
         };
-        if worker.take_must_wake_keeper() {
+        if worker.take_unkept_deadline() {
             let duties = self.duties();
             let view = PolicyView::new(stealing, &duties);
             stealing.queues.sleep.hand_over(&view);

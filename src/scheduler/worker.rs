@@ -189,7 +189,7 @@ impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
     /// Attends to other duties: there is nothing to run, or something that precedes it.
     fn see_to_duties(&self) {
         if self.employer.fire(Instant::now()) > 0 {
-            self.local.set_must_wake_keeper();
+            self.local.set_unkept_deadline();
         }
         self.employer.report_quiescence();
     }
@@ -203,7 +203,7 @@ impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
         }
     }
 
-    /// Runs one task, on the paths that are rare.
+    /// Runs one task out of line: on the rare paths, and in each turn of a driven worker.
     #[inline(never)]
     fn run_aside(&mut self, runnable: Runnable) {
         self.run_one(runnable);

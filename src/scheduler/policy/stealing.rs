@@ -95,7 +95,7 @@ impl Stealing {
                 if !(worker.searching.get() || local.try_search()) {
                     return None;
                 }
-                worker.search();
+                worker.set_searching();
                 local.steal().inspect(|_| {
                     local.is_fed.set(false);
                     worker.loot.take(local.len(), duties.turns(local.index()));
@@ -126,7 +126,7 @@ impl Stealing {
     #[cold]
     fn finish_search(&self, worker: &StealingWorker, duties: &Duties<'_>) {
         let view = PolicyView::new(self, duties);
-        if worker.must_wake_keeper.take() && !mutant("no_keeper_for_a_deadline_of_a_worker") {
+        if worker.take_unkept_deadline() && !mutant("no_keeper_for_a_deadline_of_a_worker") {
             self.queues.sleep.hand_over(&view);
         }
         if worker.searching.get() && mutant("counted_only_after_the_take") {
@@ -200,9 +200,9 @@ impl Stealing {
     fn rises(&self, worker: &StealingWorker, duties: &Duties<'_>, woken: Woken) -> Option<Queued> {
         let sleep = &self.queues.sleep;
         match woken {
-            Woken::ByWork => worker.search(),
+            Woken::ByWork => worker.set_searching(),
             // It was the keeper, and may find an entry before it fires the deadline.
-            Woken::ByItself { watching: false } => worker.set_must_wake_keeper(),
+            Woken::ByItself { watching: false } => worker.set_unkept_deadline(),
             Woken::ByItself { watching: true } => {
                 let (stuck, moved) = worker.local.watch(|worker| duties.turns(worker));
                 if stuck.is_some() {
@@ -315,8 +315,9 @@ pub struct StealingWorker {
     has_watched: Cell<bool>,
     /// It saw another worker run then.
     saw_others_run: Cell<bool>,
-    /// Before this worker runs anything else, a sleeper must take over the next deadline.
-    must_wake_keeper: Cell<bool>,
+    /// No sleeper may know of the next deadline. This worker keeps it if it sleeps next, and otherwise
+    /// hands it over before it runs anything else (`sleep.md`).
+    has_unkept_deadline: Cell<bool>,
     /// The number of attempts since it ran out of work.
     attempts: Cell<u32>,
     /// One of these fields is set, and must be cleared before an entry is run.
@@ -325,20 +326,20 @@ pub struct StealingWorker {
 
 impl StealingWorker {
     /// Notes that this worker is the thief.
-    fn search(&self) {
+    fn set_searching(&self) {
         self.searching.set(true);
         self.is_unfinished.set(true);
     }
 
-    /// Notes that a sleeper must take over the next deadline before this worker runs anything else.
-    pub(crate) fn set_must_wake_keeper(&self) {
-        self.must_wake_keeper.set(true);
+    /// Notes that no sleeper may know of the next deadline.
+    pub(crate) fn set_unkept_deadline(&self) {
+        self.has_unkept_deadline.set(true);
         self.is_unfinished.set(true);
     }
 
     /// Returns whether that was noted, and clears it.
-    pub(crate) fn take_must_wake_keeper(&self) -> bool {
-        self.must_wake_keeper.take()
+    pub(crate) fn take_unkept_deadline(&self) -> bool {
+        self.has_unkept_deadline.take()
     }
 }
 
@@ -368,7 +369,7 @@ impl Policy for Stealing {
             searching: Cell::new(false),
             has_watched: Cell::new(false),
             saw_others_run: Cell::new(false),
-            must_wake_keeper: Cell::new(false),
+            has_unkept_deadline: Cell::new(false),
             attempts: Cell::new(0),
             is_unfinished: Cell::new(false),
         }
@@ -426,7 +427,7 @@ impl Stealing {
         if worker.is_asleep.take() {
             let me = worker.local.index();
             match self.queues.sleep.poll(me, &view, Waker::noop(), true) {
-                Ok(Woken::ByWork) => worker.search(),
+                Ok(Woken::ByWork) => worker.set_searching(),
                 Ok(Woken::ByItself { watching }) => {
                     worker.has_watched.set(watching);
                     worker.saw_others_run.set(true);

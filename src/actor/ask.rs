@@ -35,7 +35,7 @@ pin_project! {
         recipient: RecipientRef<'a, M>,
         phase: AskPhase<'a, M, T, F>,
         patience: Option<Duration>,
-        // Armed by the first poll.
+        // Armed by the first poll; removed with the future, not by the answer.
         #[pin]
         deadline: Option<Sleep>,
     }
@@ -43,7 +43,8 @@ pin_project! {
 
 enum AskPhase<'a, M, T, F> {
     Question(Option<F>),
-    /// The message was not delivered, and the answer is elsewhere.
+    /// Of a request in flight, whose message found no room or a closed mailbox. If it found no room,
+    /// `wait_for_room` brings its answer before the first poll.
     Unsent(SendFuture<'a, M>),
     /// The message waits for room (`Some`) or was delivered (`None`).
     Waiting(Option<SendFuture<'a, M>>, Answer<T>),
@@ -133,6 +134,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        // Of the deadline that the first poll arms; one that is armed anew keeps its kind.
         let mut kind = DeadlineKind::Event;
         let recipient = *this.recipient;
         if let AskPhase::Question(question) = this.phase
@@ -216,7 +218,7 @@ fn poll_rest<M, T>(
             }
             Poll::Pending => {
                 // The ask may end as a deadlock before there is room.
-                polled = answer.poll_listed(Some(KeptWaker::new(cx.waker())));
+                polled = answer.poll_observed(Some(KeptWaker::new(cx.waker())));
                 if polled.is_ready() {
                     contain(|| *send = None);
                 }
@@ -285,7 +287,7 @@ impl<T> Reply<T> {
     /// });
     /// ```
     pub fn pair() -> (Reply<T>, Answer<T>) {
-        // In a simulation the outcome may take effect later, which is noted as for a listed ask.
+        // In a simulation the outcome may take effect later, which is noted as for an observed ask.
         let listing = instant::is_simulated().then(|| Listing::alone(None));
         let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
         (Reply::new(theirs), Answer::new(ours, Process::current()))
@@ -312,6 +314,13 @@ pub struct Answer<T> {
     pub(super) process: Process,
 }
 
+/// What a poll finds in the slot.
+enum SlotLook {
+    Open,
+    Observed,
+    Complete,
+}
+
 impl<T> Answer<T> {
     pub(super) fn new(slot: ReplySlot<T>, process: Process) -> Self {
         Answer {
@@ -330,7 +339,9 @@ impl<T> Answer<T> {
         end.with(|slot| match slot {
             AskState::Open(left) => std::mem::swap(left, &mut waker),
             other => {
-                other.listing().map(|listing| listing.leave(&mut waker));
+                other
+                    .listing()
+                    .map(|listing| listing.swap_waker(&mut waker));
             }
         });
         if let Some(unneeded) = waker {
@@ -355,18 +366,18 @@ impl<T> Answer<T> {
         }
         self.has_waited = true;
         let mut waker = Some(KeptWaker::new(cx.waker()));
-        let is_open = end.with(|slot| match slot {
+        let look = end.with(|slot| match slot {
             AskState::Open(left) => {
                 std::mem::swap(left, &mut waker);
-                Some(true)
+                SlotLook::Open
             }
-            AskState::Observed(_) => Some(false),
-            _ => None,
+            AskState::Observed(_) => SlotLook::Observed,
+            _ => SlotLook::Complete,
         });
-        match is_open {
-            Some(true) => Poll::Pending,
-            Some(false) => self.poll_listed(waker),
-            None => Poll::Ready(self.take_outcome()),
+        match look {
+            SlotLook::Open => Poll::Pending,
+            SlotLook::Observed => self.poll_observed(waker),
+            SlotLook::Complete => Poll::Ready(self.take_outcome()),
         }
     }
 
@@ -383,10 +394,10 @@ impl<T> Answer<T> {
         outcome.or_else(reply::outcome_of)
     }
 
-    /// Polls an ask that is or was listed. It stays pending if the ask never was.
+    /// Polls an ask whose slot may be `Observed`. Pending while the slot is `Open`.
     #[cold]
     #[inline(never)]
-    pub(super) fn poll_listed(
+    pub(super) fn poll_observed(
         &mut self,
         mut waker: Option<KeptWaker>,
     ) -> Poll<Result<T, AskError>> {
@@ -394,7 +405,8 @@ impl<T> Answer<T> {
             end.with(|slot| match slot {
                 AskState::Open(_) => false,
                 other => {
-                    (other.listing()).is_none_or(|listing| listing.leave(&mut waker).is_some())
+                    let listing = other.listing();
+                    listing.is_none_or(|listing| listing.swap_waker(&mut waker).is_some())
                 }
             })
         });
@@ -450,7 +462,7 @@ impl<T> Drop for Answer<T> {
                 engine.has_failed()
             });
             let left = end.finish(|slot| match slot {
-                listed if listed.listing().is_some() && stays == Some(true) => AskState::Unwanted,
+                open if open.listing().is_some() && stays == Some(true) => AskState::Unwanted,
                 _ => std::mem::replace(slot, AskState::Unwanted),
             });
             wake_or_drop(left, Notified::Nobody);

@@ -373,7 +373,7 @@ pub(super) fn outcome_of<T>(state: AskState<T>) -> Result<T, AskError> {
     };
     match ask.deferred {
         // Without an outcome it has ended as a deadlock, or was taken before.
-        None => Err(ask.listing.leave(&mut None).map_or_else(
+        None => Err(ask.listing.swap_waker(&mut None).map_or_else(
             || AskError::NoReply(AskDetail::default()),
             AskError::Deadlock,
         )),

@@ -248,7 +248,7 @@ impl Listing {
     }
 
     /// Swaps the waker for the previous one. Returns the deadlock if the ask has ended in one.
-    pub(crate) fn leave(&self, waker: &mut Option<KeptWaker>) -> Option<Deadlock> {
+    pub(crate) fn swap_waker(&self, waker: &mut Option<KeptWaker>) -> Option<Deadlock> {
         self.0.state.with(|state| match state {
             Waited::Waiting(left) => {
                 std::mem::swap(left, waker);

@@ -185,14 +185,14 @@ fn model_18_a_deadlock_is_found_when_only_its_timeouts_are_left() {
         let notified = Gate::new();
         let listing = ask(&inner, [1, 1]);
         let waker = Waker::from(Arc::new(Opens(notified.clone())));
-        assert!(listing.leave(&mut Some(waker.into())).is_none());
+        assert!(listing.swap_waker(&mut Some(waker.into())).is_none());
         let [timeout, event] = [DeadlineKind::Timeout, DeadlineKind::Event]
             .map(|kind| arm(&inner, kind, Waker::noop()));
         explore();
         let fate = push(&inner, || ());
         drop(event);
         notified.wait();
-        assert!(listing.leave(&mut None).is_some(), "it is a deadlock");
+        assert!(listing.swap_waker(&mut None).is_some(), "it is a deadlock");
         drop((listing, timeout));
         end(&inner);
         join(workers);

@@ -38,7 +38,7 @@ fn texts(edges: &[(u64, u64)]) -> Vec<String> {
     let asks = AskList::alone();
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
     assert_eq!(end(&asks.waiting(), &[]), edges.len());
-    let text = |listing: &Listing| listing.leave(&mut None).unwrap().to_string();
+    let text = |listing: &Listing| listing.swap_waker(&mut None).unwrap().to_string();
     listings.iter().map(text).collect()
 }
 
@@ -46,7 +46,7 @@ fn error_of(edges: &[(u64, u64)]) -> String {
     let asks = AskList::alone();
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
     end(&asks.waiting(), &[]);
-    let deadlock = listings[0].leave(&mut None).unwrap();
+    let deadlock = listings[0].swap_waker(&mut None).unwrap();
     crate::AskError::Deadlock(deadlock).to_string()
 }
 
@@ -191,8 +191,8 @@ fn an_unlisted_ask_is_neither_ended_nor_part_of_a_path() {
     let _ = three.complete();
     assert!(!three.is_waiting());
     assert_eq!(end(&asks.waiting(), &[]), 1);
-    assert!(three.leave(&mut None).is_none());
-    assert_eq!(one.leave(&mut None).unwrap().as_str(), "a → b");
+    assert!(three.swap_waker(&mut None).is_none());
+    assert_eq!(one.swap_waker(&mut None).unwrap().as_str(), "a → b");
     assert_eq!(end(&asks.waiting(), &[]), 0, "it is ended once");
     drop((one, three));
     assert!(asks.list.lock().is_empty());
@@ -222,7 +222,7 @@ fn all_asks_are_ended_before_the_first_asker_is_woken() {
     for listing in &looks.listings {
         assert!(
             listing
-                .leave(&mut Some(Waker::from(looks.clone()).into()))
+                .swap_waker(&mut Some(Waker::from(looks.clone()).into()))
                 .is_none()
         );
     }

@@ -95,7 +95,7 @@ impl Runtime {
         future: F,
     ) -> F::Output {
         self.inner.check_process();
-        loss::complete_caught();
+        loss::complete_unless_unwinding();
         // No closure, so that the panic has the caller's location.
         let clock = match make_way() {
             Ok(clock) => clock,

@@ -4,8 +4,12 @@
 //! state of an actor that does not complete, names the cause by [`during`]. While the turn of an
 //! actor unwinds, the cause is not known yet: the replies are kept until the panic was caught.
 //!
-//! Code inside of the turn may catch it unnoticed. So kept replies are also completed when
-//! the thread loses a reply or blocks while it does not unwind.
+//! The first of these completes them:
+//! - [`complete_caught_for`]: code of the crate has caught the panic inside of the turn, and knows its
+//!   cause.
+//! - [`complete_kept`]: the turn has ended.
+//! - [`complete_unless_unwinding`]: other code may have caught it unnoticed, since the thread loses a
+//!   reply or blocks while it does not unwind.
 //!
 //! # Invariants
 //! - LOSS-1: a slot that is not completed has no answer in it. So it may outlive the lifetimes in the
@@ -91,7 +95,7 @@ pub(crate) fn complete(lost: Box<dyn Lost + '_>) {
         return lost.complete(error);
     }
     if !std::thread::panicking() {
-        complete_caught();
+        complete_unless_unwinding();
     } else if let Some(turn) = run::note_loss() {
         // SAFETY: (LOSS-1) nothing with a shorter lifetime is reached through the slot.
         let reply = unsafe { std::mem::transmute::<Box<dyn Lost + '_>, Box<dyn Lost>>(lost) };
@@ -117,15 +121,15 @@ fn named() -> Option<AskError> {
 /// Completes the replies that this thread keeps, unless it unwinds: code inside of a turn has caught
 /// their panics.
 #[inline]
-pub(crate) fn complete_caught() {
+pub(crate) fn complete_unless_unwinding() {
     let keeps = KEPT.try_with(|all| !all.borrow().is_empty());
     if keeps.unwrap_or(false) && !std::thread::panicking() {
-        complete_caught_now();
+        complete_all_of_thread();
     }
 }
 
 #[cold]
-fn complete_caught_now() {
+fn complete_all_of_thread() {
     // The code that has caught the panic of this turn may have named it, and now blocks.
     if let (Some(turn), Some(AskError::NoReply(detail))) = (run::innermost_turn(), named()) {
         complete_all(|kept| kept.turn == turn, detail);

@@ -36,7 +36,7 @@ pub(crate) enum BondOrder {
 /// No order: the actor waits for the next one.
 const NONE: u32 = 0;
 
-/// What an actor tells its supervisor.
+/// What an actor reports to its supervisor.
 #[derive(Debug)]
 pub(crate) enum BondReport {
     /// A new incarnation begins: the one with this number.

@@ -121,6 +121,9 @@ where
     /// default ones.
     ///
     /// The future of the builder is `Send` if messages, actor, future and output are.
+    ///
+    /// An actor with rules of its own is wrapped once more, so that both cases have one type. The
+    /// outer future never restarts it, and leaves the bond to the inner one (see `begin`).
     pub(crate) fn supervised(self, bond: Arc<Bond>) -> RestartBuilder<M, A, Fut, On> {
         let restarts = match self.is_restarted() {
             true => Restarts::never(),
@@ -207,7 +210,7 @@ where
     Fut: Future,
 {
     fn begin(what: Restartable<M, A, Fut>, context: Context<M>) -> Self {
-        // A supervised actor that has restarts of its own is bonded by the inner future.
+        // The outer of two such futures (see `supervised`): the inner one takes the bond.
         let is_outer = what.restarts.as_ref().is_some_and(|it| it.is_never());
         let bond = if is_outer { None } else { Bond::of(&context) };
         let is_rare = what.restarts.is_some() || bond.is_some();
@@ -291,7 +294,8 @@ where
         if let (Err(Fault::Panicked(panic)), IncarnationStage::Up(loan)) = (&result, &self.stage) {
             loan.core().complete_caught(panic);
         }
-        // The rule is code of the user, whose panic is the result then.
+        // The rule is code of the user, whose panic is the result then. Without `rare` the default
+        // rules hold.
         let wants = match &self.rare {
             Some(rare) => attempt(|| rare.restarts.wants(&result)),
             None => Ok(result.is_err()),
@@ -311,7 +315,7 @@ where
 
     /// Decides about the restart after an incarnation whose context is back. Returns the result
     /// with which the actor ends, if it is not to be restarted.
-    fn wind_down(
+    fn decide_restart(
         &mut self,
         mut context: Context<M>,
         cx: &TaskContext<'_>,
@@ -319,6 +323,7 @@ where
         let is_at_end = context.is_at_end();
         self.stage = IncarnationStage::Down(context);
         let Some(result) = self.incarnation.result() else {
+            // It was dropped by order.
             if let Some(bond) = self.bond() {
                 bond.answer();
             }
@@ -332,7 +337,7 @@ where
             return self.incarnation.take_result();
         }
         let rare = self.rare();
-        let delay = rare.count();
+        let delay = rare.next_delay();
         if rare.bond.is_some() {
             if delay.is_none() {
                 // If a supervisor restarts it nevertheless, it begins with a new history.
@@ -441,7 +446,7 @@ where
             match std::mem::replace(&mut this.stage, IncarnationStage::Over) {
                 IncarnationStage::Up(loan) => this.stage = IncarnationStage::Leaving(loan),
                 IncarnationStage::Leaving(loan) => {
-                    let ended = this.wind_down(loan.take_back(), cx);
+                    let ended = this.decide_restart(loan.take_back(), cx);
                     if ended.is_some() {
                         break ended;
                     }

@@ -243,8 +243,9 @@ impl<T> RestartState<T> {
         })
     }
 
-    /// Counts a restart, and returns the delay before it; `None` if there is none left.
-    pub(super) fn count(&mut self) -> Option<Duration> {
+    /// Counts a failure against the intensity, and returns the delay before the restart; `None` if
+    /// either is used up.
+    pub(super) fn next_delay(&mut self) -> Option<Duration> {
         let Restarts {
             restarts, window, ..
         } = *self.restarts;

@@ -201,7 +201,9 @@ impl<M> Context<M> {
             if !reader.is_empty() || flags.has(Flags::FILLED) {
                 return Poll::Pending;
             }
-            // Without addresses, `recv` would find the end of the messages.
+            // The end of a turn looks for what `recv` would find. Without addresses, that is the end
+            // of the messages, again and again, since this closes nothing. With a permit given, either
+            // wait would do.
             let is_usual = !flags.has(Flags::RESERVED.or(Flags::ABANDONED));
             if is_usual && core.receive_in_run(waker) || core.mailbox.wait_for_end(waker) {
                 reader.set_waits();

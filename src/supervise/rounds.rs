@@ -27,7 +27,7 @@ impl Supervising {
             return;
         }
         if let SupervisorMode::Falling { .. } = self.mode {
-            self.wind_down();
+            self.report_down();
         }
         let may_begin = !self.is_paused() && self.beginning.is_none();
         if !matches!(self.mode, SupervisorMode::Running) || !may_begin {
@@ -53,12 +53,13 @@ impl Supervising {
     /// Lets a child begin.
     pub(super) fn begin(&mut self, id: u64) {
         self.set_phase(id, ChildPhase::Beginning);
-        self.limit(id);
+        self.begin_grace(id);
         self.order(id, BondOrder::Run);
     }
 
     pub(super) fn take_report(&mut self, id: u64, report: BondReport) {
         match report {
+            // `Tree::take_report` has put it into the list, and passes it on to nobody.
             BondReport::Starting(_) => {}
             BondReport::Started => self.note_begun(id),
             BondReport::Down => self.note_down(id),
@@ -87,7 +88,7 @@ impl Supervising {
         child.has_begun = true;
         if child.phase == ChildPhase::Beginning {
             self.set_phase(id, ChildPhase::Up);
-            self.limit_no_more(id);
+            self.end_grace(id);
         }
     }
 
@@ -176,7 +177,7 @@ impl Supervising {
             }
             self.beginning.take_if(|beginning| *beginning == id);
             self.set_phase(id, ChildPhase::Dropping { by_hand: false });
-            self.limit(id);
+            self.begin_grace(id);
             self.dropping.insert(id);
             self.ready.insert(id);
         }
@@ -244,7 +245,7 @@ impl Supervising {
     }
 
     /// Reports to the supervisor above that all incarnations were dropped.
-    fn wind_down(&mut self) {
+    fn report_down(&mut self) {
         let SupervisorMode::Falling {
             failure,
             is_ordered,

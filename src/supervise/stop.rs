@@ -21,7 +21,7 @@ impl Supervising {
             )
         });
         for id in busy.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.limit(id);
+            self.begin_grace(id);
         }
     }
 
@@ -61,13 +61,13 @@ impl Supervising {
             ChildPhase::BackingOff => self.begin(id),
             // Its grace period starts when it begins.
             ChildPhase::Waiting if !self.is_stopping => {}
-            _ => self.limit(id),
+            _ => self.begin_grace(id),
         }
     }
 
-    /// Gives a child the grace period, for its end or for what it was ordered while the tree stops.
-    /// A supervisor that was stopped has none: its own children have.
-    pub(super) fn limit(&mut self, id: u64) {
+    /// Begins the grace period of a child, if it has one: for its end, or for what it was ordered while
+    /// the tree stops. A supervisor that was stopped has none: its own children have.
+    pub(super) fn begin_grace(&mut self, id: u64) {
         let Some(child) = self.children.get(&id) else {
             return;
         };
@@ -80,8 +80,9 @@ impl Supervising {
         }
     }
 
-    /// Notes that a child has done what it was ordered.
-    pub(super) fn limit_no_more(&mut self, id: u64) {
+    /// Ends the grace period of a child that has done what it was ordered. If it was stopped, it still
+    /// has to end.
+    pub(super) fn end_grace(&mut self, id: u64) {
         if !self.is_stopped(id) {
             self.set_alarm(id, None);
         }

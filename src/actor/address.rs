@@ -233,9 +233,6 @@ impl<M> Address<M> {
     /// Every `ask` among them ends with [`NoReply`](crate::AskError::NoReply). With
     /// [`on_undelivered`](crate::ActorBuilder::on_undelivered), the end of the actor passes all
     /// these messages on instead.
-    ///
-    /// # Panics
-    /// As [`stop`](Address::stop).
     pub fn kill(&self) {
         self.recipient().kill();
     }
@@ -256,9 +253,6 @@ impl<M> Address<M> {
     }
 
     /// Waits until the actor has ended, as [`closed`](Address::closed) does, and returns how.
-    ///
-    /// # Panics
-    /// As [`closed`](Address::closed).
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future loses nothing.

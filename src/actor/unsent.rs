@@ -53,9 +53,6 @@ impl<'a, M> Unsent<'a, M> {
     ///
     /// # Errors
     /// As [`Address::tell`]; both errors return the message.
-    ///
-    /// # Panics
-    /// As [`Address::tell`].
     pub fn tell(self) -> Result<(), TellError<M>> {
         self.address.tell(self.message)
     }

@@ -61,9 +61,6 @@ impl<M> WeakAddress<M> {
     ///
     /// # Errors
     /// As [`Address::tell`].
-    ///
-    /// # Panics
-    /// As [`Address::tell`].
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
         self.recipient().tell(message)
     }
@@ -105,9 +102,6 @@ impl<M> WeakAddress<M> {
     }
 
     /// Waits until the actor has ended, as [`Address::closed`] does, but does not keep it open.
-    ///
-    /// # Panics
-    /// As [`Address::closed`].
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future loses nothing.

@@ -49,7 +49,7 @@ impl Flags {
     pub(crate) const JOINABLE: Flags = Flags(1 << 11);
     /// There is no address: the reader closes the mailbox when it finds no message.
     pub(crate) const ABANDONED: Flags = Flags(1 << 12);
-    /// Places are reserved and not filled yet.
+    /// Permits are given and not used yet.
     pub(crate) const RESERVED: Flags = Flags(1 << 13);
     /// The queue was drained: no message for a permit will be received.
     pub(crate) const DEAF: Flags = Flags(1 << 14);
@@ -72,6 +72,7 @@ impl Flags {
     /// Other loans of the context are open.
     pub(crate) const RELENT: Flags = Flags(1 << 22);
 
+    /// Returns whether any flag of `other` is set: `has(A.or(B))` is true if one of them is.
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }

@@ -204,11 +204,11 @@ impl<'a, M> CoreRef<'a, M> {
         if wake == Wake::Nobody {
             return;
         }
-        if wake != Wake::Foreign {
+        if matches!(wake, Wake::Actor | Wake::Both) {
             // SAFETY: the actor was made scheduled just now; (CELL-2) a reference is held.
             unsafe { (self.header.vtable.schedule)(self.header()) };
         }
-        if wake != Wake::Actor {
+        if matches!(wake, Wake::Foreign | Wake::Both) {
             self.mailbox.wake_receiver();
         }
     }

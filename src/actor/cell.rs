@@ -161,7 +161,7 @@ where
         let life = unsafe { &mut *cell.life() };
         // SAFETY: (CELL-1, RUN-3) the header and the reader are this cell's.
         let begun = unsafe { cell.base.begin(header, Self::reader(header), life.quota()) };
-        let (turn, pace) = match begun {
+        let (turn, allowed) = match begun {
             Ok(begun) => begun,
             // SAFETY: (CELL-3) this is the run.
             Err(termination) => return unsafe { Self::terminate(header, termination) },
@@ -181,7 +181,7 @@ where
         drop(entered);
         let Poll::Ready(result) = polled else {
             cell.base.complete_lost(header, &turn, None);
-            if let Some(quota) = cell.base.next_quota(&turn, pace) {
+            if let Some(quota) = cell.base.next_quota(&turn, allowed) {
                 life.set_quota(quota);
             }
             // SAFETY: (CELL-3) this is the run.

@@ -26,7 +26,7 @@ const TIMED_EVERY: u8 = 8;
 /// batch.
 const MORE: u32 = 3 * BATCH;
 
-/// The pace of an actor's turns.
+/// How many messages an actor may handle in its next turn, and whether that turn is timed.
 ///
 /// The number has three parts, from the highest of 3, 1 and 3 bits: how often the batch is halved,
 /// whether four batches fit into a turn, and how many whole batches were not timed.
@@ -54,7 +54,7 @@ impl Quota {
 
     /// Returns whether this turn differs from that of a new actor.
     #[inline]
-    pub(crate) fn is_known(self) -> bool {
+    pub(crate) fn is_special(self) -> bool {
         self.0 >= TIMED_EVERY - 1
     }
 

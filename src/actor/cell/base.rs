@@ -33,8 +33,8 @@ pub(super) struct Base<M, H> {
     pub(super) executor: H,
 }
 
-/// How many messages a turn of an actor may handle.
-pub(super) struct Pace {
+/// The quota of the turn that runs, with what it allows on this executor.
+pub(super) struct TurnQuota {
     batch: u32,
     quota: Quota,
     /// When the turn began, if it is timed.
@@ -215,26 +215,26 @@ where
         header: NonNull<Header>,
         reader: NonNull<()>,
         quota: Quota,
-    ) -> Result<(CurrentRun, Pace), Termination> {
+    ) -> Result<(CurrentRun, TurnQuota), Termination> {
         let terminations = run::terminations();
         if let Some(termination) = self.core.mailbox.state.begin() {
             return Err(termination);
         }
         let (mut batch, mut more, mut begun) = (self.executor.batch(), 0, Instant::ZERO);
-        if quota.is_known() {
-            (batch, more, begun) = pace(quota, batch);
+        if quota.is_special() {
+            (batch, more, begun) = apply_quota(quota, batch);
         }
         // Tracing reports every message, so a traced run takes the slow path for each.
         let terminations = (!self.core.header.is_traced()).then_some(terminations);
         // SAFETY: guaranteed by the caller.
         let run =
             unsafe { CurrentRun::of_actor(as_run(header), reader, (batch, more), terminations) };
-        let pace = Pace {
+        let allowed = TurnQuota {
             batch,
             quota,
             begun,
         };
-        Ok((run, pace))
+        Ok((run, allowed))
     }
 
     /// Begins the run that drops a cell instead.
@@ -255,22 +255,22 @@ where
 
     /// Returns the quota of the next turn, if this turn has used up its batch.
     #[inline]
-    pub(super) fn next_quota(&self, turn: &CurrentRun, pace: Pace) -> Option<Quota> {
+    pub(super) fn next_quota(&self, turn: &CurrentRun, allowed: TurnQuota) -> Option<Quota> {
         match turn.notes() & run::SPENT {
             0 => None,
-            _ => self.learn(pace),
+            _ => self.learn(allowed),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn learn(&self, pace: Pace) -> Option<Quota> {
+    fn learn(&self, allowed: TurnQuota) -> Option<Quota> {
         if self.executor.hooks().is_batch_chosen() {
             return None;
         }
-        Some(match pace.quota.is_timed() {
-            true => pace.quota.after_timed(pace.batch, pace.begun.elapsed()),
-            false => pace.quota.after_untimed(),
+        Some(match allowed.quota.is_timed() {
+            true => (allowed.quota).after_timed(allowed.batch, allowed.begun.elapsed()),
+            false => allowed.quota.after_untimed(),
         })
     }
 
@@ -357,7 +357,7 @@ where
 /// began, if it is timed.
 #[cold]
 #[inline(never)]
-fn pace(quota: Quota, batch: u32) -> (u32, u32, Instant) {
+fn apply_quota(quota: Quota, batch: u32) -> (u32, u32, Instant) {
     let begun = if quota.is_timed() {
         Instant::now()
     } else {

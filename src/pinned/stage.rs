@@ -147,7 +147,7 @@ impl Stage {
                  `spawn_pinned`"
             );
         }
-        if let Some(why) = context::has_no_room() {
+        if let Some(why) = context::why_no_stage() {
             panic!("cannot create a stage: {why}");
         }
         let name = std::thread::current().name().unwrap_or("stage").to_owned();

@@ -294,7 +294,7 @@ pub(crate) fn set_stage(stage: Option<Rc<dyn HostContext>>) {
 }
 
 /// Returns why this thread cannot be a stage, or `None` if it can.
-pub(crate) fn has_no_room() -> Option<&'static str> {
+pub(crate) fn why_no_stage() -> Option<&'static str> {
     if stage().is_some() {
         return Some("this thread already has one");
     }

@@ -1,4 +1,5 @@
-//! The contents of a cell over its life: the actor, then its future, then its result.
+//! The contents of a cell, or of an incarnation, over its life: the actor, then its future, then its
+//! result.
 //!
 //! # Invariants
 //! - LIFECYCLE-1: once `Running`, the future is not moved until it is dropped in place.
@@ -19,7 +20,8 @@ use crate::error::Fault;
 use crate::task::quota::Quota;
 
 pub(super) enum Lifecycle<F, Fut, T> {
-    /// Not polled yet: the function or closure that returns the future.
+    /// Not polled yet: what the future is made of. That is the function or closure of an actor, or the
+    /// context of an incarnation.
     Waiting(F),
     /// The future, and the number of messages that its next turn may handle. The quota's byte lies
     /// beside the tag.

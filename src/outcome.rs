@@ -1,6 +1,6 @@
 //! The outcome of a job: its work and, when that is gone, a value for the one task that awaits it.
 //!
-//! The work is taken once, and then the value is put once. It may be seen from when it is shown, so
+//! The work is taken, and then the value is put once. It may be seen from when it is shown, so
 //! that in between whatever the job had is dropped. An outcome has no lock: it is a part of what the
 //! lock of its job guards.
 
@@ -40,13 +40,23 @@ impl<W, T> Outcome<W, T> {
 
     /// Takes the work, unless it was taken.
     pub(crate) fn take_work(&mut self) -> Option<W> {
+        self.take_work_if(|_| true)
+    }
+
+    /// Does the same if `may` says so.
+    pub(crate) fn take_work_if(&mut self, may: impl FnOnce(&W) -> bool) -> Option<W> {
         match std::mem::replace(&mut self.stage, OutcomeStage::Taken) {
-            OutcomeStage::Work(work) => Some(work),
+            OutcomeStage::Work(work) if may(&work) => Some(work),
             other => {
                 self.stage = other;
                 None
             }
         }
+    }
+
+    /// Puts back work that was taken and goes on later.
+    pub(crate) fn put_back(&mut self, work: W) {
+        self.stage = OutcomeStage::Work(work);
     }
 
     /// Puts the value, which is shown later. The work was taken.
@@ -57,6 +67,13 @@ impl<W, T> Outcome<W, T> {
     /// Returns the value, whether it may be seen or not.
     pub(crate) fn value(&self) -> Option<&T> {
         match &self.stage {
+            OutcomeStage::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn value_mut(&mut self) -> Option<&mut T> {
+        match &mut self.stage {
             OutcomeStage::Value(value) => Some(value),
             _ => None,
         }

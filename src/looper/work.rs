@@ -15,33 +15,28 @@ use super::job::{JobBody, JobOutcome, JobRun};
 use crate::contain::{KeptWaker, Step, attempt, attempt_or_clear, contain, drop_result};
 use crate::error::Fault;
 use crate::lock::SpinLock;
+use crate::outcome::{self, Outcome};
 
 /// A job of a task `F` with the locks `A`. `B` begins it: it returns the result, or a future that
 /// goes on.
 pub(super) struct TypedJob<F, A, Fut: Future, B> {
     begin: B,
     access: Option<A>,
-    state: SpinLock<TypedJobState<F, Fut>>,
-}
-
-struct TypedJobState<F, Fut: Future> {
-    work: JobWork<F, Fut>,
-    /// It is there when the task has ended or was taken, until it is awaited.
-    outcome: Option<Result<Fut::Output, TaskError>>,
-    /// The waker of the task that awaits the outcome.
-    waker: Option<KeptWaker>,
-    /// The outcome may be seen.
-    is_shown: bool,
-    /// The outcome is not awaited any more.
-    is_abandoned: bool,
+    state: SpinLock<Outcome<JobWork<F, Fut>, WorkEnd<F, Fut>>>,
 }
 
 enum JobWork<F, Fut> {
     New(F),
     Future(Pin<Box<Fut>>),
-    /// It runs. If there is an outcome, it was taken and is being dropped.
-    Busy,
-    Gone,
+}
+
+/// What a task has left behind.
+struct WorkEnd<F, Fut: Future> {
+    result: Result<Fut::Output, TaskError>,
+    /// The work of a job that was taken. It is dropped before the result is shown.
+    left: Option<JobWork<F, Fut>>,
+    /// That work is being dropped.
+    is_dropping: bool,
 }
 
 /// The begin of a closure, which has no future: its result.
@@ -58,30 +53,25 @@ where
         TypedJob {
             begin,
             access,
-            state: SpinLock::new(TypedJobState {
-                work: JobWork::New(task),
-                outcome: None,
-                waker: None,
-                is_shown: false,
-                is_abandoned: false,
-            }),
+            state: SpinLock::new(Outcome::new(JobWork::New(task), None)),
         }
     }
 
     /// Returns the work of a job that was not accepted.
     pub(super) fn recover(&self) -> Option<F> {
-        let work = self.state.with(|state| state.take_work(JobWork::Gone));
-        match work {
-            JobWork::New(task) => Some(task),
+        match self.state.with(Outcome::take_work) {
+            Some(JobWork::New(task)) => Some(task),
             _ => None,
         }
     }
 
-    fn end(&self, outcome: Result<Fut::Output, TaskError>) -> JobRun {
-        self.state.with(|state| {
-            state.work = JobWork::Gone;
-            state.outcome = Some(outcome);
-        });
+    fn end(&self, result: Result<Fut::Output, TaskError>) -> JobRun {
+        let end = WorkEnd {
+            result,
+            left: None,
+            is_dropping: false,
+        };
+        self.state.with(|state| state.put(end));
         JobRun::Ended
     }
 
@@ -105,25 +95,12 @@ where
             }
             (Ok(()), Poll::Pending) => {
                 if let Some(future) = future {
-                    self.state
-                        .with(|state| state.take_work(JobWork::Future(future)));
+                    let work = JobWork::Future(future);
+                    self.state.with(|state| state.put_back(work));
                 }
                 JobRun::Waits
             }
         }
-    }
-}
-
-impl<F, Fut: Future> TypedJobState<F, Fut> {
-    fn take_work(&mut self, leave: JobWork<F, Fut>) -> JobWork<F, Fut> {
-        std::mem::replace(&mut self.work, leave)
-    }
-
-    /// Shows the outcome. Returns whom to wake, and an outcome that nobody awaits.
-    fn show(&mut self) -> (Option<KeptWaker>, Option<Result<Fut::Output, TaskError>>) {
-        self.is_shown = true;
-        let unwanted = self.outcome.take_if(|_| self.is_abandoned);
-        (self.waker.take(), unwanted)
     }
 }
 
@@ -140,66 +117,57 @@ where
     }
 
     fn run(&self, looper: &Arc<LooperCell>) -> JobRun {
-        let work = self
-            .state
-            .with(|state| match (&state.work, &state.outcome) {
-                (JobWork::New(_) | JobWork::Future(_), None) => state.take_work(JobWork::Busy),
-                _ => JobWork::Gone,
-            });
-        match work {
-            JobWork::New(task) => {
+        match self.state.with(Outcome::take_work) {
+            Some(JobWork::New(task)) => {
                 match attempt(|| (self.begin)(task, self.access.as_ref(), looper)) {
                     Ok(ControlFlow::Break(value)) => self.end(Ok(value)),
                     Ok(ControlFlow::Continue(future)) => self.poll(future, looper),
                     Err(panic) => self.end(Err(TaskError::Panicked(panic))),
                 }
             }
-            JobWork::Future(future) => self.poll(future, looper),
-            JobWork::Busy | JobWork::Gone => JobRun::Never,
+            Some(JobWork::Future(future)) => self.poll(future, looper),
+            None => JobRun::Never,
         }
     }
 
     fn take(&self, error: TaskError, even_begun: bool) -> bool {
-        let mut error = Some(error);
         self.state.with(|state| {
-            let may_take = match (&state.work, &state.outcome) {
-                (JobWork::New(_), None) => true,
-                (JobWork::Future(_), None) => even_begun,
-                _ => false,
-            };
-            if may_take {
-                state.outcome = error.take().map(Err);
+            let may = |work: &JobWork<F, Fut>| even_begun || matches!(work, JobWork::New(_));
+            let left = state.take_work_if(may);
+            let is_taken = left.is_some();
+            if is_taken {
+                state.put(WorkEnd {
+                    result: Err(error),
+                    left,
+                    is_dropping: false,
+                });
             }
-            may_take
+            is_taken
         })
     }
 
     fn is_over(&self) -> bool {
         self.state
-            .with(|state| state.outcome.is_some() || matches!(state.work, JobWork::Gone))
+            .with(|state| state.is_shown() || state.value().is_some())
     }
 
     fn show(&self, looper: &LooperCell) {
-        let mut unused = None;
-        let show = |state: &mut TypedJobState<F, Fut>| match &state.work {
+        let shown = self.state.with(|state| match state.value_mut() {
             // What is left of work that was taken is dropped first, without the lock.
-            JobWork::New(_) | JobWork::Future(_) if state.outcome.is_some() => {
-                unused = Some(state.take_work(JobWork::Busy));
-                (None, None)
+            Some(WorkEnd {
+                left, is_dropping, ..
+            }) if left.is_some() => {
+                *is_dropping = true;
+                Err(left.take())
             }
-            JobWork::Gone if state.outcome.is_some() => state.show(),
-            // It has not ended, or another call drops the work and then shows the outcome.
-            _ => (None, None),
-        };
-        let mut shown = self.state.with(show);
-        if let Some(unused) = unused {
-            contain(|| drop(unused));
-            shown = self.state.with(|state| {
-                state.work = JobWork::Gone;
-                state.show()
-            });
-        }
-        let (waker, unwanted) = shown;
+            Some(end) if !end.is_dropping => Ok(show(state)),
+            // It has not ended, or another call drops the work and then shows the end.
+            _ => Ok((None, None)),
+        });
+        let (waker, unwanted) = shown.unwrap_or_else(|left| {
+            contain(|| drop(left));
+            self.state.with(show)
+        });
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -216,39 +184,37 @@ where
     B: Send + Sync,
 {
     fn poll_outcome(&self, cx: &Context<'_>) -> Poll<Result<Fut::Output, TaskError>> {
-        let take = |state: &mut TypedJobState<F, Fut>| state.outcome.take_if(|_| state.is_shown);
-        if let Some(outcome) = self.state.with(take) {
-            return Poll::Ready(outcome);
-        }
-        let mut waker = Some(KeptWaker::new(cx.waker()));
-        let outcome = self.state.with(|state| {
-            if !state.is_shown {
-                std::mem::swap(&mut state.waker, &mut waker);
-            }
-            take(state)
+        let polled = outcome::poll(cx, |waker| {
+            self.state.with(|state| state.take_or_leave(waker))
         });
-        drop(waker);
-        outcome.map_or(Poll::Pending, Poll::Ready)
+        polled.map(|end| end.result)
     }
 
     fn is_shown(&self) -> bool {
-        self.state.with(|state| state.is_shown)
+        self.state.with(|state| state.is_shown())
     }
 
     fn abandon(&self, looper: &LooperCell) {
-        let (outcome, waker) = self.state.with(|state| {
-            state.is_abandoned = true;
-            let outcome = state.outcome.take_if(|_| state.is_shown);
-            (outcome, state.waker.take())
-        });
+        let (outcome, waker) = self.state.with(Outcome::abandon);
         drop(waker);
         drop_unwanted(outcome, looper);
     }
 }
 
+/// Shows the end of a job. Returns whom to wake, and an end that nobody awaits.
+fn show<F, Fut: Future>(
+    state: &mut Outcome<JobWork<F, Fut>, WorkEnd<F, Fut>>,
+) -> (Option<KeptWaker>, Option<WorkEnd<F, Fut>>) {
+    let waker = state.show();
+    (waker, state.is_abandoned().then(|| state.take()).flatten())
+}
+
 /// Drops an outcome that is not awaited, and reports its panic.
-fn drop_unwanted<R: 'static>(outcome: Option<Result<R, TaskError>>, looper: &LooperCell) {
-    match outcome {
+fn drop_unwanted<F, Fut>(end: Option<WorkEnd<F, Fut>>, looper: &LooperCell)
+where
+    Fut: Future<Output: 'static>,
+{
+    match end.map(|end| end.result) {
         None => {}
         Some(Err(TaskError::Panicked(panic))) => {
             let name = looper.to_string();

@@ -158,7 +158,10 @@ fn a_task_that_is_stuck_leaves_the_others_to_the_lane_that_stands_by() {
             let short: Vec<_> = short.map(|it| it.post(|| ()).unwrap()).collect();
             let both = [&loopers[0], &loopers[1]].map(|looper| {
                 let meeting = meeting.clone();
-                looper.post(move || drop(meeting.wait())).unwrap()
+                let meets = move || {
+                    meeting.wait();
+                };
+                looper.post(meets).unwrap()
             });
             for posted in short.into_iter().chain(both) {
                 drive(posted).unwrap();

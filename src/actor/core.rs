@@ -204,11 +204,11 @@ impl<'a, M> CoreRef<'a, M> {
         if wake == Wake::Nobody {
             return;
         }
-        if matches!(wake, Wake::Actor | Wake::Both) {
+        if wake != Wake::Foreign {
             // SAFETY: the actor was made scheduled just now; (CELL-2) a reference is held.
             unsafe { (self.header.vtable.schedule)(self.header()) };
         }
-        if matches!(wake, Wake::Foreign | Wake::Both) {
+        if wake != Wake::Actor {
             self.mailbox.wake_receiver();
         }
     }

@@ -255,6 +255,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("cell_released_relaxed", "model_48", RACE),
     ("cell_freed_without_fence", "model_48", RACE),
     (
+        "a_late_push_is_not_noticed",
+        "model_16_an_entry_for",
+        DEADLOCK,
+    ),
+    (
         "completed_without_a_last_look",
         "model_49_a_task_of_a_late",
         "the task was not dropped",

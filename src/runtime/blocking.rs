@@ -158,6 +158,7 @@ pub(super) fn give_away<'a>(
     if matches!(lent, Ok(true)) {
         return Ok(true);
     }
+    runtime.shutdown.progress();
     runtime.dec_activity_apart();
     local.take_back();
     context.role.set(role);
@@ -183,6 +184,7 @@ pub(super) fn serve(runtime: &Arc<Inner>, for_jobs: bool) {
     let _entered = context.enter();
     let executor = BlockingExecutor::of(Some(runtime.clone()));
     runtime.blocking.serve(&executor, for_jobs);
+    runtime.shutdown.progress();
 }
 
 /// Returns the pool of the process, for jobs outside any runtime, and its threads.
@@ -223,6 +225,10 @@ impl BlockingExecutor {
     /// Runs the jobs for which there is no thread.
     fn run_refused(&self, brought: Result<(), NoThread>) {
         let jobs = brought.err().map(|none| none.jobs);
+        if jobs.is_some() {
+            // The pool has a thread less than it was about to have.
+            self.runtime.as_ref().inspect(|it| it.shutdown.progress());
+        }
         for job in jobs.into_iter().flatten() {
             substitute(self.runtime.as_ref(), job);
         }

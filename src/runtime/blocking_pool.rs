@@ -19,10 +19,9 @@ use std::time::Duration;
 
 use crate::contain::drop_refused;
 use crate::error::BuildError;
-use crate::instant::Instant;
 use crate::lock::SpinLock;
 use crate::park::Parker;
-use crate::sync::{Condvar, Mutex, MutexGuard, mutant};
+use crate::sync::{Mutex, MutexGuard, mutant};
 use crate::task::Runnable;
 
 /// How many threads a pool may have, and how long they wait for jobs.
@@ -83,8 +82,6 @@ pub(crate) struct BlockingPool {
     thread_name: String,
     limits: BlockingLimits,
     state: Mutex<Jobs>,
-    /// Signalled when a thread has ended.
-    ended: Condvar,
 }
 
 #[derive(Default)]
@@ -133,7 +130,6 @@ impl BlockingPool {
             thread_name,
             limits,
             state: Mutex::new(Jobs::default()),
-            ended: Condvar::new(),
         }
     }
 
@@ -255,7 +251,6 @@ impl BlockingPool {
         state.threads -= 1;
         state.displaced -= displaced;
         state.is_coming &= displaced > 0;
-        self.ended.notify_all();
         // If threads remain, they run the jobs. If several starts fail at once, the last caller
         // that fails takes all jobs.
         let jobs = if state.own() == 0 {
@@ -316,8 +311,6 @@ impl BlockingPool {
         }
         turns.leave();
         state.threads -= 1;
-        drop(state);
-        self.ended.notify_all();
     }
 
     /// Waits until the thread is woken, or its time is over.
@@ -360,9 +353,9 @@ impl BlockingPool {
         self.state.lock().displaced -= 1;
     }
 
-    /// Drops the jobs that have not begun and ends the idle threads. Waits for the busy threads
-    /// until `deadline`, and returns how many are left then.
-    pub(crate) fn close(&self, deadline: Option<Instant>) -> usize {
+    /// Drops the jobs that have not begun and ends the idle threads. The busy ones end with their
+    /// jobs.
+    pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.over = true;
         let jobs = std::mem::take(&mut state.jobs);
@@ -371,15 +364,11 @@ impl BlockingPool {
         // Each finds that the pool is over. The jobs are dropped without the lock.
         idle.iter().for_each(|thread| thread.wake(None));
         drop(jobs);
-        let mut state = self.state.lock();
-        while state.threads > 0 {
-            let wait = deadline.map(|deadline| deadline.duration_since(Instant::now()));
-            if wait.is_some_and(|wait| wait.is_zero()) {
-                break;
-            }
-            state = self.ended.wait(state, wait);
-        }
-        state.threads
+    }
+
+    /// Returns the number of threads.
+    pub(crate) fn threads(&self) -> usize {
+        self.state.lock().threads
     }
 
     /// Counts a thread that a model starts itself.

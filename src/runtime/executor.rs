@@ -164,8 +164,8 @@ impl Inner {
 
     /// Takes an entry that no worker of this runtime pushes.
     fn push(&self, entry: Queued) {
-        // Each push is followed by a fence, which pairs with the one in `ShutdownState::complete`:
-        // either the shutdown sees the push, or this thread sees that it is completed.
+        // Each push is followed by a fence, which pairs with those in `ShutdownState::finish` and
+        // `complete`: either the shutdown sees the push, or this thread sees its phase.
         if !self.shutdown.has_begun() || self.is_simulated() {
             self.scheduler
                 .push_outside(self, scheduler::runnable(entry));
@@ -178,10 +178,21 @@ impl Inner {
             fence(Ordering::SeqCst);
             self.scheduler.interrupt();
         }
-        // Until the shutdown is completed, nothing is dropped here: the caller wakes a task, and may
-        // hold a lock that the drop of the task's future takes.
-        if self.shutdown.is_completed() && !mutant("late_push_stays") {
+        if self.shutdown.is_over() && !mutant("late_push_stays") {
+            self.pushed_late();
+        }
+    }
+
+    /// Sees to an entry that was pushed when there may be no worker.
+    ///
+    /// Until the shutdown is completed, nothing is dropped here: the caller wakes a task, and may
+    /// hold a lock that the drop of the task's future takes.
+    #[cold]
+    fn pushed_late(&self) {
+        if self.shutdown.is_completed() {
             self.drain();
+        } else if !mutant("a_late_push_is_not_noticed") {
+            self.shutdown.progress();
         }
     }
 

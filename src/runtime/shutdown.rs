@@ -209,13 +209,29 @@ impl Inner {
         // Cancelled first, since a thread may wait for something that a cancelled task releases.
         self.cancel_all();
         let turn_ends = a_turn_after(deadline);
-        self.shutdown
-            .wait_until(turn_ends, |_| self.hosts.all_ended());
+        self.drain_until(turn_ends, |_| self.hosts.all_ended());
         let (pinned, staying) = self.hosts.let_go();
-        let workers = self.shutdown.wait_for_workers(turn_ends);
-        let blocking = self.blocking.close(turn_ends);
+        self.drain_until(turn_ends, Progress::all_out);
+        let workers = self.shutdown.not_out();
+        self.blocking.close();
+        self.drain_until(turn_ends, |_| self.blocking.threads() == 0);
+        let blocking = self.blocking.threads();
         let leaving = self.threads.join(a_turn_after(deadline));
         (pinned + workers + blocking + leaving, staying)
+    }
+
+    /// Waits until `done`, at most until `deadline`. Drops what is pushed meanwhile: there may be no
+    /// worker to take it, and a thread that is awaited may wait for that drop.
+    pub(super) fn drain_until(&self, deadline: Option<Instant>, done: impl Fn(&Progress) -> bool) {
+        let must_drain = Cell::new(true);
+        while must_drain.get() {
+            self.shutdown.wait_until(deadline, |state| {
+                let is_done = done(state);
+                must_drain.set(!is_done && self.scheduler.has_late());
+                is_done || must_drain.get() && !self.shutdown.is_draining()
+            });
+            self.drain();
+        }
     }
 
     /// Cancels and drops everything that is neither exempt nor held by a thread. Returns how many

@@ -91,6 +91,8 @@ impl ShutdownState {
     pub(crate) fn finish(&self) {
         self.phase
             .store(ShutdownPhase::Over as usize, Ordering::SeqCst);
+        // SeqCst pairs with the fence after a push, as in `complete`.
+        fence(Ordering::SeqCst);
     }
 
     pub(crate) fn complete(&self) {
@@ -191,10 +193,8 @@ impl ShutdownState {
         self.changed.notify_all();
     }
 
-    /// Waits until all workers are out, or until the deadline. Returns how many are not out. A
-    /// worker that stays for exempt tasks counts as out.
-    pub(crate) fn wait_for_workers(&self, deadline: Option<Instant>) -> usize {
-        self.wait_until(deadline, Progress::all_out);
+    /// Returns how many workers are not out. A worker that stays for exempt tasks counts as out.
+    pub(crate) fn not_out(&self) -> usize {
         self.state.lock().not_out()
     }
 
@@ -342,6 +342,11 @@ impl ShutdownState {
             .is_ok()
     }
 
+    pub(crate) fn is_draining(&self) -> bool {
+        // Relaxed: only a hint. The thread that drains looks again when it has ended the drain.
+        self.draining.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn end_drain(&self) {
         self.draining.store(false, Ordering::Release);
     }
@@ -354,7 +359,7 @@ impl Progress {
         self.workers.saturating_sub(out)
     }
 
-    fn all_out(&self) -> bool {
+    pub(crate) fn all_out(&self) -> bool {
         self.not_out() == 0
     }
 

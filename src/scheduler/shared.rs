@@ -98,11 +98,15 @@ impl Scheduler {
 
     /// Returns whether a runnable is queued outside the workers' own queues.
     pub(crate) fn has_left(&self) -> bool {
+        self.has_late() || self.len_of_other().is_some_and(|len| len > 0)
+    }
+
+    /// Returns whether a runnable is left that came after the workers, or that no worker will take.
+    pub(crate) fn has_late(&self) -> bool {
         self.shutdown_queue.len() > 0
             || match &self.policy {
                 PolicyImpl::Stealing(stealing) => stealing.queues.has_outside(),
-                PolicyImpl::Other(other) => other.len() > 0,
-                PolicyImpl::Elsewhere(_) => false,
+                PolicyImpl::Other(_) | PolicyImpl::Elsewhere(_) => false,
             }
     }
 

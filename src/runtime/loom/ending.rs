@@ -8,6 +8,7 @@ use ::loom::explore;
 use ::loom::thread::spawn;
 
 use super::super::inner::Inner;
+use super::super::shutdown_state::Progress;
 use super::{
     Fate, Gate, OnDrop, asleep, end, join, model_from_explore, push, queues, runtime, start,
 };
@@ -43,6 +44,38 @@ fn model_16_entries_pushed_during_a_drain_are_dropped_once() {
             [(0, 1); 2],
             "dropped once each"
         );
+    });
+}
+
+/// Checks that an entry that is scheduled when there is no worker is dropped while the shutdown waits
+/// for a thread that waits for that drop.
+#[test]
+fn model_16_an_entry_for_whose_drop_a_thread_waits_is_dropped() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        inner.shutdown.expect_workers(1);
+        let dropped = Gate::new();
+        let opens = OnDrop({
+            let dropped = dropped.clone();
+            move || dropped.open()
+        });
+        let pusher = spawn({
+            let inner = inner.clone();
+            move || push(&inner, move || drop(opens))
+        });
+        let waits = spawn({
+            let inner = inner.clone();
+            move || {
+                dropped.wait();
+                inner.shutdown.worker_left();
+            }
+        });
+        inner.shutdown.finish();
+        inner.drain_until(None, Progress::all_out);
+        inner.shutdown.complete();
+        inner.drain();
+        waits.join().unwrap();
+        assert_eq!(pusher.join().unwrap().of(), (0, 1), "dropped once");
     });
 }
 

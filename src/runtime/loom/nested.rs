@@ -30,8 +30,10 @@ fn with_a_spare_thread() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
 /// Ends the runtime and all its threads, without waiting for the workers first.
 fn end_all(inner: &Arc<Inner>, threads: Vec<JoinHandle<()>>) {
     end(inner);
-    inner.blocking.close(None);
-    inner.shutdown.wait_for_workers(None);
+    inner.blocking.close();
+    inner.drain_until(None, |state| {
+        state.all_out() && inner.blocking.threads() == 0
+    });
     join(threads);
 }
 

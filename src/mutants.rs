@@ -260,7 +260,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     (
-        "completed_without_a_last_look",
+        "a_worker_leaves_what_its_last_turn_left",
         "model_49_a_task_of_a_late",
         "the task was not dropped",
     ),

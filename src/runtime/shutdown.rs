@@ -110,7 +110,7 @@ impl Inner {
         if still > 0 && left_behind == 0 {
             self.cancel_until_gone();
         }
-        self.complete_shutdown(still);
+        self.complete_shutdown();
         let pinned: usize = staying.iter().map(|host| host.live().cells()).sum();
         let left = self.live.cells() + pinned;
         self.trace_end();
@@ -124,16 +124,10 @@ impl Inner {
         self.shutdown.set_report(alive, left, left_behind);
     }
 
-    /// Completes the shutdown: from now on a thread that schedules a runnable drops it, and a thread
-    /// that comes back late cancels everything. At the last check `still` actors and tasks were
-    /// held by threads, and such a task may have been left pending since.
-    pub(crate) fn complete_shutdown(&self, still: usize) {
+    /// Completes the shutdown: from now on a thread that schedules a runnable drops it.
+    pub(crate) fn complete_shutdown(&self) {
         self.shutdown.complete();
-        if still > 0 && !mutant("completed_without_a_last_look") {
-            self.cancel_all();
-        } else {
-            self.drain();
-        }
+        self.drain();
     }
 
     /// Cancels until nothing is left, or until the rest no longer shrinks, since a policy may keep

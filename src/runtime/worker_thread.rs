@@ -20,7 +20,7 @@ use crate::contain::{Panic, attempt, contain};
 use crate::instant::{Instant, SystemInstant};
 use crate::park::Parker;
 use crate::scheduler::{DriverWait, Employer, WorkerEnd, WorkerLocal, WorkerLoop};
-use crate::sync::MODEL;
+use crate::sync::{MODEL, mutant};
 
 /// Runs the thread of a worker.
 pub(super) fn work(inner: &Arc<Inner>, index: usize) {
@@ -159,28 +159,30 @@ fn leave(
 ) -> WorkerEnd {
     inner.process().end_copy();
     if left == WorkerEnd::Displaced {
-        if inner.shutdown.is_completed() {
-            // Cancels what was left pending on a thread that comes back late.
-            inner.cancel_all();
-        } else if inner.is_over() {
-            // Drops what this turn pushed when no worker was left to take it.
-            inner.drain();
+        if inner.is_over() {
+            cancel_rest(inner);
         }
         return left;
     }
     worker.drop_all();
-    let lingered = inner.shutdown.linger(|runnable| worker.turn(runnable));
-    if lingered || inner.shutdown.is_completed() {
-        // Cancels what was exempt until now, or left pending on a thread that comes back late.
-        inner.cancel_all();
-        worker.drop_all();
-    }
-    inner.drain();
+    inner.shutdown.linger(|runnable| worker.turn(runnable));
+    cancel_rest(inner);
     // Drops what the drops above pushed on this thread.
     worker.drop_all();
     inner.threads.leave();
     inner.shutdown.worker_left();
     left
+}
+
+/// Cancels what the last turns of this thread have left pending, or pushed.
+///
+/// The shutdown may have cancelled all others when such a task was taken from a queue and had not begun
+/// its turn. And it may wait for a thread that waits for the drop of that task.
+fn cancel_rest(inner: &Inner) {
+    if !mutant("a_worker_leaves_what_its_last_turn_left") {
+        inner.cancel_all();
+    }
+    inner.drain();
 }
 
 /// Reports and leaves for a worker whose policy panicked at its start, so that no thread waits for

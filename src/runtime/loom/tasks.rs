@@ -15,8 +15,8 @@ use crate::task::{self, Task};
 /// Does what a shutdown does with tasks when it waits for no thread.
 fn end_without_waiting(inner: &Inner) {
     end(inner);
-    let still = inner.cancel_all();
-    inner.complete_shutdown(still);
+    inner.cancel_all();
+    inner.complete_shutdown();
 }
 
 /// Checks that a task that waits forever is dropped. Its worker may return from the first poll

@@ -18,7 +18,6 @@ mod turns;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
 
 use greenroom::{Address, Handle, Runtime, Stage, spawn};
 use winit::application::ApplicationHandler;

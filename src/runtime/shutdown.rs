@@ -215,14 +215,16 @@ impl Inner {
     }
 
     /// Waits until `done`, at most until `deadline`. Drops what is pushed meanwhile: there may be no
-    /// worker to take it, and a thread that is awaited may wait for that drop.
+    /// worker to take it, and a thread that is awaited may wait for that drop. What another thread
+    /// drains is left to that thread, which may not come back.
     pub(super) fn drain_until(&self, deadline: Option<Instant>, done: impl Fn(&Progress) -> bool) {
         let must_drain = Cell::new(true);
         while must_drain.get() {
             self.shutdown.wait_until(deadline, |state| {
                 let is_done = done(state);
-                must_drain.set(!is_done && self.scheduler.has_late());
-                is_done || must_drain.get() && !self.shutdown.is_draining()
+                let has_late = self.scheduler.has_late() && !self.shutdown.is_draining();
+                must_drain.set(!is_done && has_late);
+                is_done || has_late
             });
             self.drain();
         }

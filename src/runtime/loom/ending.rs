@@ -13,6 +13,7 @@ use super::{
     Fate, Gate, OnDrop, asleep, end, join, model_from_explore, push, queues, runtime, start,
 };
 use crate::sync::Mutex;
+use crate::time::Instant;
 
 /// Asserts that each entry was run or dropped exactly once, and that no queue holds one.
 fn assert_completed(inner: &Inner, fates: &[Arc<Fate>]) {
@@ -76,6 +77,23 @@ fn model_16_an_entry_for_whose_drop_a_thread_waits_is_dropped() {
         inner.drain();
         waits.join().unwrap();
         assert_eq!(pusher.join().unwrap().of(), (0, 1), "dropped once");
+    });
+}
+
+/// Checks that a shutdown that is past its limit leaves what another thread drains to that thread.
+#[test]
+fn model_16_a_drain_of_another_thread_is_not_waited_for_beyond_the_limit() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        inner.shutdown.finish();
+        assert!(inner.shutdown.begin_drain(), "nothing else drains");
+        let fate = push(&inner, || ());
+        inner.drain_until(Some(Instant::now()), |_| false);
+        assert_eq!(fate.of(), (0, 0), "left to the other drain");
+        inner.shutdown.end_drain();
+        inner.shutdown.complete();
+        inner.drain();
+        assert_eq!(fate.of(), (0, 1), "dropped once");
     });
 }
 

@@ -10,6 +10,7 @@ mod children;
 mod context;
 mod core;
 mod deferred;
+mod ending;
 mod family;
 mod handle;
 mod handlers_macro;

@@ -26,5 +26,5 @@ pub(crate) use extras::{AnyBond, HookOptions, Hooks, MailboxOptions};
 pub(crate) use line::LineEntry;
 pub(crate) use queue::{Batch, TakenMessage};
 pub(crate) use send::wake_foreign;
-pub(crate) use state::{Flags, RunOutcome, Termination, Wake};
+pub(crate) use state::{Flags, RunOutcome, RunStart, Termination, Wake};
 pub(crate) use traced::SOURCE;

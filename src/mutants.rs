@@ -252,6 +252,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_47",
         "handled after the kill",
     ),
+    (
+        "stop_counted_before_it_is",
+        "model_47",
+        "received after the stop",
+    ),
     ("cell_released_relaxed", "model_48", RACE),
     ("cell_freed_without_fence", "model_48", RACE),
     (

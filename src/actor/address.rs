@@ -219,24 +219,6 @@ impl<M> Address<M> {
         Ask::new(self.recipient(), question)
     }
 
-    /// Closes the mailbox: accepted messages are still delivered, then `recv` returns `None`.
-    ///
-    /// Closing is final. Closing again does nothing.
-    pub fn stop(&self) {
-        self.recipient().stop();
-    }
-
-    /// Drops the actor at its next suspension, without handling another message.
-    ///
-    /// The mailbox closes at once. This call first wakes the actor, then drops the messages that
-    /// the actor has not taken out of the mailbox. Messages that it has taken are dropped with it.
-    /// Every `ask` among them ends with [`NoReply`](crate::AskError::NoReply). With
-    /// [`on_undelivered`](crate::ActorBuilder::on_undelivered), the end of the actor passes all
-    /// these messages on instead.
-    pub fn kill(&self) {
-        self.recipient().kill();
-    }
-
     /// Waits until the actor has ended.
     ///
     /// By then the actor's state has been dropped, except the result that its

@@ -1,7 +1,8 @@
 //! The children of an actor, in the order of their adoption.
 //!
 //! A child's result is a message for its parent. The list has an address of each child, until the
-//! parent has the result or ends. Stopping a child is final, so each is stopped once.
+//! parent has the result or ends. Stopping a child is final, so each is stopped once, and at most once
+//! more at once.
 
 use std::collections::BTreeMap;
 use std::task::{Context as TaskContext, Poll};
@@ -23,12 +24,14 @@ pub(super) struct Children<M> {
     next: u64,
     /// The number below which all children were stopped.
     stopped: u64,
+    /// The number below which they were stopped at once.
+    stopped_now: u64,
 }
 
 struct AdoptedChild {
     child: TaskInfo,
-    /// Stops the child. It has an address, so that the child stays open.
-    stop: Box<dyn Fn() + Send + Sync>,
+    /// Stops the child, at once or not. It has an address, so that the child stays open.
+    stop: Box<dyn Fn(bool) + Send + Sync>,
     _kinship: Kinship,
 }
 
@@ -39,6 +42,7 @@ impl<M> Children<M> {
             results: SourceSet::new(),
             next: 0,
             stopped: 0,
+            stopped_now: 0,
         }
     }
 
@@ -51,7 +55,10 @@ impl<M> Children<M> {
     ) {
         let member = AdoptedChild {
             child: address.info(),
-            stop: Box::new(move || address.stop()),
+            stop: Box::new(move |at_once| match at_once {
+                true => address.stop_now(),
+                false => address.stop(),
+            }),
             _kinship: kinship,
         };
         self.members.insert(self.next, member);
@@ -69,13 +76,17 @@ impl<M> Children<M> {
         self.members.values().map(|member| member.child.clone())
     }
 
-    /// Stops the children that were not stopped before, youngest first.
-    pub(super) fn stop(&mut self) {
-        for member in self.members.range(self.stopped..).rev() {
+    /// Stops the children that were not stopped this way before, youngest first.
+    pub(super) fn stop(&mut self, at_once: bool) {
+        let stopped = match at_once {
+            true => &mut self.stopped_now,
+            false => &mut self.stopped,
+        };
+        let first = std::mem::replace(stopped, self.next);
+        for member in self.members.range(first..).rev() {
             // Only a forked process panics here, and it may be unwinding already.
-            contain(|| (member.1.stop)());
+            contain(|| (member.1.stop)(at_once));
         }
-        self.stopped = self.next;
     }
 
     /// Returns the message for the result of a child, or the panic of the function that makes it,
@@ -100,6 +111,6 @@ impl<M> Children<M> {
 /// Stops the children of a parent that ends.
 impl<M> Drop for Children<M> {
     fn drop(&mut self) {
-        self.stop();
+        self.stop(false);
     }
 }

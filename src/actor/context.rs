@@ -22,6 +22,7 @@ use std::task::{Poll, Waker};
 use super::address::Address;
 use super::core::{CoreArc, CoreRef};
 use super::deferred::{apply_effects_elsewhere, await_message};
+use super::ending::end_sources;
 use super::reader::Reader;
 use super::recipient::Recipient;
 use super::weak_address::WeakAddress;
@@ -163,6 +164,7 @@ impl<M> Context<M> {
             self.give_up();
             return None;
         }
+        self.lose_if_stopped_now();
         let (core, reader) = self.parts();
         match reader.receive(&core.mailbox) {
             Poll::Ready(Some(message)) => {
@@ -176,19 +178,10 @@ impl<M> Context<M> {
             }
             Poll::Ready(None) => {
                 self.close_sources();
-                self.stop_children_now();
+                self.end_children();
                 self.poll_sources(None)
             }
         }
-    }
-
-    /// Drops the taken messages that were not received, and stops the children.
-    fn give_up(&mut self) {
-        let (core, reader) = self.parts();
-        let termination = core.mailbox.state.termination();
-        let end = termination.map_or(End::Returned, End::from);
-        core.lose_taken(end, reader.take_batch());
-        self.stop_children_now();
     }
 
     /// Returns a message of a source that is ready. If none is, the sources wake `waker`, or the
@@ -221,13 +214,6 @@ impl<M> Context<M> {
     pub(super) fn close_sources_if_closed(&mut self) {
         if self.core.mailbox.state.peek().has(Flags::CLOSED) {
             self.close_sources();
-        }
-    }
-
-    /// Stops the children. The mailbox is closed, and empty or given up.
-    fn stop_children_now(&mut self) {
-        if let Some(sources) = self.parts().1.sources() {
-            sources.stop_children();
         }
     }
 
@@ -272,15 +258,6 @@ impl<M> Context<M> {
     pub fn downgrade(&self) -> WeakAddress<M> {
         WeakAddress::new(Recipient::Actor(self.core.clone()))
     }
-
-    /// Closes the mailbox: accepted messages are still received, then `recv` returns `None`.
-    ///
-    /// The actor's sources are dropped when it receives next, but for its
-    /// [children](Context::adopt).
-    pub fn stop(&self) {
-        self.core.observe();
-        self.core.at().stop_now();
-    }
 }
 
 impl<M> Drop for Context<M> {
@@ -292,12 +269,9 @@ impl<M> Drop for Context<M> {
         if self.core.mailbox.state.peek().has(lent) && self.give_back() {
             return;
         }
-        self.core.at().stop_now();
+        self.core.at().close();
         let (core, reader) = self.parts();
-        if reader.has_sources() {
-            // The drop of a source may run any code, but cannot reach this context.
-            drop(reader.take_sources());
-        }
+        end_sources(core, reader);
         let flags = core.mailbox.state.peek();
         let end = flags.termination().map_or(End::Returned, End::from);
         if !reader.is_empty() {
@@ -411,6 +385,7 @@ impl<M> Context<M> {
         if self.core.at().is_terminated() {
             return self.poll_terminated(waker);
         }
+        self.lose_if_stopped_now();
         // In a simulation the earlier actions of a turn take effect before the turn sees newer
         // messages. A poll in the actor's own task ends the turn for that; any other applies them.
         let mut is_over = self.core.header.is_traced() && context::has_effects();
@@ -466,7 +441,7 @@ impl<M> Context<M> {
         if !reader.has_sources() {
             return Poll::Ready(None);
         }
-        self.stop_children_now();
+        self.end_children();
         let message = self.poll_sources(Some(waker));
         let (core, reader) = self.parts();
         if message.is_some() || !reader.has_sources() {

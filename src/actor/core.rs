@@ -17,9 +17,9 @@ use std::ptr::{self, NonNull};
 use std::task::{Poll, Waker};
 
 use crate::contain::Panic;
-use crate::error::{End, Fault, FaultyPart, TellError, UnhandledFault};
-use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake};
-use crate::sync::{Process, mutant};
+use crate::error::{Fault, FaultyPart, TellError, UnhandledFault};
+use crate::mailbox::{Flags, Mailbox, MailboxOptions, Wake};
+use crate::sync::Process;
 use crate::task::{
     Header, Label, Look, MessageEvent, MessageInfo, TaskHooks, TaskInfo, VTable, as_run, run,
 };
@@ -278,48 +278,6 @@ impl<'a, M> CoreRef<'a, M> {
     /// Returns the process that owns the threads of the actor's executor.
     pub(super) fn process(self) -> Process {
         Process::of(|| self.hooks().process())
-    }
-
-    /// Closes the mailbox now, so that the actor ends by itself.
-    pub(super) fn stop_now(self) {
-        self.pass_on(self.mailbox.close());
-    }
-
-    /// Closes the mailbox, and drops the actor at its next suspension.
-    ///
-    /// A kill drops the queued messages now. After a cancellation the actor's end drops them or, if
-    /// that never comes, [`refuse`](CoreRef::refuse).
-    pub(super) fn terminate(self, termination: Termination) {
-        let told_first = mutant("termination_counted_before_it_is");
-        if told_first {
-            run::count_termination();
-        }
-        let (wake, mut messages) = self.mailbox.terminate(termination);
-        if !told_first {
-            run::count_termination();
-        }
-        if mutant("dropped_before_the_wake_up") {
-            messages.clear();
-        }
-        self.pass_on(wake);
-        // Only after the wake-up: the drop of a message may wait for the actor's end.
-        if termination == Termination::Killed {
-            self.mailbox.refuse_line();
-        }
-        self.lose(End::from(termination), messages);
-    }
-
-    /// Kills the actor. In a simulation the earlier actions of the sender and of the actor take
-    /// effect first.
-    pub(super) fn kill(self) {
-        self.observe();
-        self.terminate(Termination::Killed);
-    }
-
-    /// Returns the messages of waiting senders, and drops the queued ones. The mailbox is closed.
-    pub(super) fn refuse(self) {
-        self.mailbox.refuse_line();
-        self.finish_undelivered(End::Cancelled, self.mailbox.drain());
     }
 
     /// Takes the actor's result.

@@ -196,10 +196,10 @@ impl<M> CoreRef<'_, M> {
         true
     }
 
-    /// Asks the actor to end, for a sender, after the earlier operations of its turn.
+    /// Closes the mailbox for a sender, after the earlier operations of its turn.
     pub(super) fn stop(self) {
         if !self.is_deferred() {
-            return self.stop_now();
+            return self.close();
         }
         // SAFETY: (CELL-2) a reference is held.
         let stop = unsafe { (self.header.vtable.delivery)(self.header(), SenderAction::Stop) };

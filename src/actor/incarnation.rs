@@ -20,6 +20,7 @@ use std::task::{Poll, Waker};
 use super::cell::{self, CellParts};
 use super::context::{Context, end_wait};
 use super::core::{ActorOptions, CoreArc, CoreRef};
+use super::ending::end_sources;
 use super::handle::Handle;
 use super::lifecycle::Attempt;
 use super::own_sources::SomeSources;
@@ -153,7 +154,7 @@ impl<M> Drop for Loan<M> {
             return;
         };
         if core.mailbox.revoke(self.key) {
-            core.at().stop_now();
+            core.at().close();
         } else {
             drop(Context::new(core));
         }
@@ -172,7 +173,7 @@ impl<M> Context<M> {
         let (core, reader) = self.parts();
         // The drops of wakers and sources may run any code, but cannot reach this context.
         contain(|| end_wait(core, reader));
-        contain(|| drop(reader.take_sources()));
+        contain(|| end_sources(core, reader));
         match early.unwrap_or_else(|| core.mailbox.give_back()) {
             Ok(None) => true,
             Ok(Some(lender)) => {
@@ -183,12 +184,11 @@ impl<M> Context<M> {
         }
     }
 
-    /// Returns whether the mailbox is closed and empty.
+    /// Returns whether the mailbox is closed, and nothing of it will be received.
     pub(super) fn is_at_end(&mut self) -> bool {
         let (core, reader) = self.parts();
         let flags = core.mailbox.state.peek();
-        let has_more = !reader.is_empty() || flags.has(Flags::FILLED.or(Flags::RESERVED));
-        flags.has(Flags::CLOSED) && !has_more
+        flags.is_exhausted() && (reader.is_empty() || flags.has(Flags::STOPPED_NOW))
     }
 
     /// Waits until the mailbox is closed and empty. It does not receive, and while there is a

@@ -4,7 +4,7 @@
 //! - `model_39`: the actor ends while another thread starts to wait for its end.
 //! - `model_43`: a weak address is upgraded while the actor finds no other address.
 //! - `model_44`: the actor is killed, and a message to it waits for its end.
-//! - `model_47`: the actor is killed while it holds taken messages.
+//! - `model_47`: the actor is killed, or stopped at once, while it holds taken messages.
 //! - `model_50`: the actor is dropped while another thread wakes it.
 //! - `model_56`: a lent context is dropped on another thread while its lender waits for it.
 //! - `model_57`: a lent context is dropped on another thread while its lender is dropped.
@@ -163,6 +163,36 @@ fn model_47_nothing_is_handled_after_a_kill() {
         killed.store(true, Ordering::Release);
         let ended = polling.join().unwrap();
         assert!(ended.is_err(), "a message was handled after the kill");
+    });
+}
+
+/// Checks that a run in progress observes a stop at once that has returned: it receives no message
+/// that the actor has taken before.
+#[test]
+fn model_47_nothing_is_received_after_a_stop_at_once() {
+    ::loom::model(|| {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let own = stopped.clone();
+        let (address, mut actor) = crate::actor(|mut cx: crate::Context<()>| async move {
+            // As above, the second message is in the batch when the next run begins.
+            cx.recv().await;
+            pending_once().await;
+            // Acquire pairs with the Release below.
+            let was_stopped = own.load(Ordering::Acquire);
+            cx.recv().await.is_none() || !was_stopped
+        })
+        .split();
+        for _ in 0..2 {
+            address.tell(()).expect("it is open");
+        }
+        let polled = Pin::new(&mut actor).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "it continues in its next run");
+        let polling = spawn(move || drive(&mut actor));
+        address.stop_now();
+        // Release: pairs with the Acquire above.
+        stopped.store(true, Ordering::Release);
+        let is_none = polling.join().unwrap().expect("it returns");
+        assert!(is_none, "a message was received after the stop");
     });
 }
 

@@ -34,6 +34,10 @@ impl<M: Send + 'static> MappedActor for CoreArc<M> {
         self.at().stop();
     }
 
+    fn stop_now(&self) {
+        self.at().stop_now();
+    }
+
     fn kill(&self) {
         self.at().kill();
     }

@@ -32,7 +32,7 @@ pub(super) trait SomeSources<M>: Send {
     fn waker(&self) -> &Waker;
     /// Drops the waker of a task that waited with another one than the actor's own.
     fn forget_other(&mut self);
-    fn stop_children(&mut self);
+    fn stop_children(&mut self, at_once: bool);
     fn list_children(&self) -> Vec<TaskInfo>;
     /// Returns the sources themselves, to which others can be added.
     fn all(&mut self) -> &mut OwnSources<M>;
@@ -169,8 +169,8 @@ impl<M: Send> SomeSources<M> for OwnSources<M> {
         }
     }
 
-    fn stop_children(&mut self) {
-        self.children.stop();
+    fn stop_children(&mut self, at_once: bool) {
+        self.children.stop(at_once);
     }
 
     fn list_children(&self) -> Vec<TaskInfo> {

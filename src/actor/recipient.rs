@@ -91,6 +91,13 @@ impl<'a, M> RecipientRef<'a, M> {
         }
     }
 
+    pub(super) fn stop_now(self) {
+        match self {
+            RecipientRef::Actor(core) => core.stop_now(),
+            RecipientRef::Map(map) => map.actor().stop_now(),
+        }
+    }
+
     pub(super) fn kill(self) {
         match self {
             RecipientRef::Actor(core) => core.kill(),
@@ -250,6 +257,7 @@ pub(super) trait MappedActor: Send + Sync {
     /// Waits until the actor has ended, and returns how it did.
     fn end(&self) -> Pin<Box<dyn Future<Output = End> + Send>>;
     fn stop(&self);
+    fn stop_now(&self);
     fn kill(&self);
     /// Counts another address, even if there was none. Returns false if the mailbox is closed.
     fn revive_sender(&self) -> bool;

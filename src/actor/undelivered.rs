@@ -11,10 +11,15 @@ use crate::runtime::context;
 use crate::task::{loss, run};
 
 impl<M> Core<M> {
-    /// Returns the detail for an ask that this end of the actor leaves without an answer.
+    /// Returns the detail for an ask that this end of the actor leaves without an answer. An actor
+    /// that was stopped at once and returns has left it for that.
     pub(super) fn detail(&self, end: End) -> AskDetail {
         let text = || (self.mailbox.panic()).map_or_else(String::new, |text| text.to_string());
-        AskDetail::new(Some(self.info()), end.cause(text))
+        let cause = match end {
+            End::Returned if self.is_stopped_now() => AskCause::StoppedNow,
+            end => end.cause(text),
+        };
+        AskDetail::new(Some(self.info()), cause)
     }
 
     /// Completes the replies that were lost by a panic, which was caught in the actor's turn.
@@ -35,6 +40,7 @@ impl<M> Core<M> {
         let flags = self.mailbox.state.peek();
         match flags.end().or(flags.termination().map(End::from)) {
             Some(end) => self.detail(end),
+            None if self.is_stopped_now() => self.detail(End::Returned),
             None => AskDetail::new(Some(self.info()), AskCause::Stopped),
         }
     }

@@ -109,6 +109,11 @@ impl<M> WeakAddress<M> {
         self.recipient().closed().await;
     }
 
+    /// Ends the actor as [`Address::stop_now`] does.
+    pub(crate) fn stop_now(&self) {
+        self.recipient().stop_now();
+    }
+
     /// Returns a strong address, or `None` if the mailbox is closed.
     pub fn upgrade(&self) -> Option<Address<M>> {
         self.recipient().view().observe();

@@ -93,6 +93,9 @@ pub enum AskCause {
     ReplyDropped,
     /// The mailbox was closed before the question came. The actor had not ended.
     Stopped,
+    /// The actor was [stopped at once](crate::Address::stop_now), and the question was not in its
+    /// hands.
+    StoppedNow,
     /// The actor panicked, with this text. It is empty if the panic has none.
     Panicked(String),
     /// The message was in the hands of an incarnation that a
@@ -131,7 +134,7 @@ impl AskDetail {
     pub(crate) fn is_end_of(&self, actor: u64) -> bool {
         let lives = matches!(
             self.why(),
-            AskCause::ReplyDropped | AskCause::Stopped | AskCause::Restarted
+            AskCause::ReplyDropped | AskCause::Stopped | AskCause::StoppedNow | AskCause::Restarted
         );
         !lives && !self.0.is_caught && self.actor().is_some_and(|info| info.id() == actor)
     }
@@ -183,6 +186,7 @@ impl fmt::Display for AskDetail {
         f.write_str(match self.why() {
             AskCause::ReplyDropped => "dropped the reply",
             AskCause::Stopped => "was stopped",
+            AskCause::StoppedNow => "was stopped at once",
             AskCause::Panicked(text) if text.is_empty() => "panicked",
             AskCause::Panicked(text) => return write!(f, "panicked: {text}"),
             AskCause::Restarted => "was restarted by its supervisor",

@@ -69,7 +69,7 @@ impl<M: Send> Intake<M> {
         !self.lists.due.is_empty()
     }
 
-    /// Returns the next saved message, or `None` if the machine is killed.
+    /// Returns the next saved message, or `None` if the machine is killed or stopped at once.
     pub(super) async fn next_due(&mut self) -> Option<M> {
         let context = &mut self.context;
         match poll_fn(|cx| context.poll_turn(cx.waker())).await {

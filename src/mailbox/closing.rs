@@ -5,7 +5,7 @@
 //! under the lock, where the reader decides whether to close the mailbox. So a new address never
 //! belongs to a mailbox that was closed because it had no address.
 
-use super::contents::Mailbox;
+use super::contents::{Contents, Mailbox};
 use super::queue::Batch;
 use super::state::{Flags, Termination, Wake};
 use crate::error::End;
@@ -49,6 +49,20 @@ impl<M> Mailbox<M> {
         self.lock(|flags, contents| contents.drain(flags))
     }
 
+    /// Closes the mailbox, and marks the actor to receive no accepted message any more. Returns
+    /// those that the reader has not taken, unless the actor keeps them.
+    ///
+    /// The actor is woken whatever it waits for, since it may back off before a restart. The caller
+    /// still has to refuse the line.
+    pub(crate) fn stop_now(&self) -> (Wake, Batch<M>) {
+        self.lock(|flags, contents| {
+            flags.set(Flags::CLOSED.or(Flags::STOPPED_NOW));
+            let messages = drain_unkept(flags, contents);
+            let wake = flags.wake();
+            (flags.and_receiver(wake), messages)
+        })
+    }
+
     /// Closes the mailbox and marks the actor to be dropped at its next suspension. Returns the
     /// accepted messages if the actor is killed and does not keep them.
     ///
@@ -60,10 +74,7 @@ impl<M> Mailbox<M> {
             let messages = match termination {
                 Termination::Killed => {
                     flags.set(Flags::KILLED);
-                    match flags.has(Flags::KEEPS) {
-                        true => Batch::EMPTY,
-                        false => contents.drain(flags),
-                    }
+                    drain_unkept(flags, contents)
                 }
                 Termination::Cancelled => {
                     flags.set(Flags::CANCELLED);
@@ -162,5 +173,13 @@ impl<M> Mailbox<M> {
                 false => Wake::Nobody,
             }
         })
+    }
+}
+
+/// Takes the accepted messages, unless the actor keeps them: then its context or its end takes them.
+fn drain_unkept<M>(flags: &mut Flags, contents: &mut Contents<M>) -> Batch<M> {
+    match flags.has(Flags::KEEPS) {
+        true => Batch::EMPTY,
+        false => contents.drain(flags),
     }
 }

@@ -101,7 +101,7 @@ impl<M> Mailbox<M> {
     #[cold]
     pub(crate) fn wait_for_end(&self, waker: &Waker) -> bool {
         self.wait_unless(waker, |flags| {
-            flags.has(Flags::FILLED) || flags.has(Flags::CLOSED) && !flags.has(Flags::RESERVED)
+            flags.has(Flags::FILLED) || flags.is_exhausted()
         })
     }
 

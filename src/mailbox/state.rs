@@ -61,6 +61,9 @@ impl Flags {
     /// Messages that are not handled go to a function; constant from its creation.
     pub(crate) const KEEPS: Flags = Flags(1 << 17);
 
+    /// The actor is to end after the message in hand: no accepted message is received any more.
+    pub(crate) const STOPPED_NOW: Flags = Flags(1 << 24);
+
     /// A tracer of the user traces the messages; constant from the spawn of the actor.
     pub(crate) const TRACED: Flags = Flags(1 << 23);
 
@@ -132,9 +135,20 @@ impl Flags {
     ///
     /// The line of an abandoned mailbox may be non-empty: weak addresses can send, too.
     fn is_at_its_end(self) -> bool {
-        let reserved = self.has(Flags::RESERVED) && !mutant("reserved_is_not_waited_for");
         let abandoned = self.has(Flags::ABANDONED) && !self.has(Flags::WAITED_FOR);
-        (self.has(Flags::CLOSED) || abandoned) && !reserved
+        (self.has(Flags::CLOSED) || abandoned) && self.is_final()
+    }
+
+    /// Returns whether no message is received by a permit that was given.
+    fn is_final(self) -> bool {
+        let reserved = self.has(Flags::RESERVED) && !mutant("reserved_is_not_waited_for");
+        !reserved || self.has(Flags::STOPPED_NOW)
+    }
+
+    /// Returns whether the mailbox is closed, and no message of it will be received.
+    pub(crate) fn is_exhausted(self) -> bool {
+        let has_more = self.has(Flags::FILLED) && !self.has(Flags::STOPPED_NOW);
+        self.has(Flags::CLOSED) && self.is_final() && !has_more
     }
 
     /// Returns whether no message will come, and if so closes the mailbox. The reader has found the
@@ -192,6 +206,17 @@ pub(crate) enum Termination {
     Cancelled,
 }
 
+/// How a turn begins.
+#[must_use]
+pub(crate) enum RunStart {
+    /// The actor was not terminated before.
+    Usual,
+    /// The actor was stopped at once: `recv` looks at the flags before each message.
+    StoppedNow,
+    /// The actor is to be dropped instead.
+    Drop(Termination),
+}
+
 /// The result of a turn that did not complete the future.
 #[must_use]
 pub(crate) enum RunOutcome {
@@ -246,16 +271,20 @@ impl MailboxState {
         self.with(|flags| flags.wake())
     }
 
-    /// Begins a scheduled turn. Returns why the turn is to drop the actor instead, if it is.
+    /// Begins a scheduled turn.
     #[inline]
-    pub(crate) fn begin(&self) -> Option<Termination> {
-        let news = Flags::NOTIFIED.or(Flags::KILLED).or(Flags::CANCELLED);
-        if !self.peek().has(news) {
-            return None;
+    pub(crate) fn begin(&self) -> RunStart {
+        let ends = Flags::KILLED.or(Flags::CANCELLED).or(Flags::STOPPED_NOW);
+        if !self.peek().has(Flags::NOTIFIED.or(ends)) {
+            return RunStart::Usual;
         }
         self.with(|flags| {
             flags.clear(Flags::NOTIFIED);
-            flags.termination()
+            match flags.termination() {
+                Some(termination) => RunStart::Drop(termination),
+                None if flags.has(Flags::STOPPED_NOW) => RunStart::StoppedNow,
+                None => RunStart::Usual,
+            }
         })
     }
 

@@ -264,6 +264,38 @@ impl<M: Send + 'static> Group<M> {
         result
     }
 
+    /// Ends each member after its message in hand, as [`Address::stop_now`] does.
+    ///
+    /// # Panics
+    /// If no runtime is current and none was set with [`on`](Group::on).
+    ///
+    /// ```
+    /// use greenroom::registry::Group;
+    /// use greenroom::{Context, spawn};
+    ///
+    /// const CRAWLERS: Group<String> = Group::new("crawlers");
+    ///
+    /// async fn crawl(mut cx: Context<String>) {
+    ///     while let Some(_page) = cx.recv().await {}
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let crawl = spawn!(crawl(_));
+    ///     CRAWLERS.join(&crawl).unwrap();
+    ///     CRAWLERS.stop_now();
+    ///     assert!(crawl.tell("a page".into()).is_err());
+    ///     crawl.join().await.unwrap();
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn stop_now(&self) {
+        let members = self.all();
+        let members = members.values().filter(|member| !member.has_ended());
+        for member in members.filter_map(|member| member.of::<RegisteredActor<M>>()) {
+            member.address.stop_now();
+        }
+    }
+
     /// Sends each member the message, and waits for room where a mailbox is full, as
     /// [`Address::send`] does.
     ///

@@ -185,6 +185,36 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
         self.address.stop();
     }
 
+    /// Stops the spool, and ends its workers after the request in hand.
+    ///
+    /// New requests and those that wait end with `Aborted`. So do those that a worker has accepted and
+    /// does not handle yet. The workers that the spool has made are stopped as
+    /// [`Address::stop_now`] does.
+    ///
+    /// ```
+    /// use greenroom::spool::Spool;
+    /// use greenroom::{AskError, Context, RefusalKind, Reply, spawn};
+    ///
+    /// async fn worker(mut cx: Context<(u32, Reply<u32>)>) {
+    ///     while let Some((number, reply)) = cx.recv().await {
+    ///         reply.send(number);
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let spool = Spool::builder(|_| spawn!(worker(_))).workers(4).spawn().unwrap();
+    ///     spool.stop_now();
+    ///     let Err(AskError::Refused(refusal)) = spool.ask(1).await else {
+    ///         panic!("the spool is stopped");
+    ///     };
+    ///     assert_eq!(refusal.kind(), RefusalKind::Aborted);
+    ///     spool.join().await.unwrap_err();
+    /// });
+    /// ```
+    pub fn stop_now(&self) {
+        self.address.stop_now();
+    }
+
     /// Ends the spool at once: its workers are killed, and all requests end with `Aborted`.
     pub fn kill(&self) {
         self.address.kill();

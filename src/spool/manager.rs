@@ -35,6 +35,8 @@ pub(super) struct ObjectSpool<Q: Send + 'static, R: Send + 'static> {
     rooms: Unordered<RoomFuture<Q, R>>,
     alarm: Alarm,
     is_stopping: bool,
+    /// Whether its workers were stopped at once.
+    stops_now: bool,
 }
 
 /// Waits for a permit for the mailbox of the worker with this key and id; `None` if that is closed.
@@ -52,6 +54,7 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
             rooms: Unordered::new(),
             alarm: Alarm::default(),
             is_stopping: false,
+            stops_now: false,
         }
     }
 
@@ -65,6 +68,10 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
             self.is_stopping = true;
             self.pool
                 .change(|it, outbox| it.stop(RefusalReason::Aborted, outbox));
+        }
+        if !self.stops_now && cx.is_stopped_now() {
+            self.stops_now = true;
+            self.pool.change(|it, outbox| it.stop_workers_now(outbox));
         }
         // Each round leaves the waker before it looks, so that no alert is lost. It ends when nothing
         // is due before the next alarm.

@@ -23,6 +23,7 @@ pub(super) enum Errand<Q, R> {
     /// Lets the requests come back that the worker leaves in its mailbox.
     Watch(Address<(Q, Reply<R>)>),
     Stop(Address<(Q, Reply<R>)>),
+    StopNow(Address<(Q, Reply<R>)>),
     Kill(Address<(Q, Reply<R>)>),
     /// Gives up a permit that no request needs.
     GiveUp(Permit<(Q, Reply<R>)>),
@@ -79,6 +80,7 @@ impl<Q: Send + 'static, R: Send + 'static> Errand<Q, R> {
             }
             Errand::Watch(worker) => worker.keep_undelivered(recover),
             Errand::Stop(worker) => worker.stop(),
+            Errand::StopNow(worker) => worker.stop_now(),
             Errand::Kill(worker) => worker.kill(),
             Errand::GiveUp(permit) => contain(|| drop(permit)),
             Errand::Forget(client, question) => contain(|| drop((client, question))),

@@ -341,6 +341,14 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         self.alert(outbox);
     }
 
+    /// Ends the workers that the spool has made after the request in hand. The spool is stopped.
+    pub(super) fn stop_workers_now(&mut self, outbox: &mut Outbox<Q, R>) {
+        let own = self.workers.iter().filter(|(_, worker)| worker.is_own);
+        for (_, worker) in own {
+            outbox.push(Errand::StopNow(worker.address.clone()));
+        }
+    }
+
     /// Returns whether a spool that stops has no more to do.
     pub(super) fn is_over(&self) -> bool {
         let has_more = |it: &PoolWorker<Q, R>| !it.has_ended && (it.is_own || it.open.is_some());

@@ -21,6 +21,9 @@ pub(super) trait ErasedChild: Send + Sync {
     /// Asks the child to end by itself. One that waits does so once it was ordered to run.
     fn stop(&self);
 
+    /// Asks the child to end after the message in hand.
+    fn stop_now(&self);
+
     fn kill(&self);
 
     /// Waits until the child has ended, and returns its number.
@@ -80,6 +83,10 @@ impl<M: Send + 'static, T: Send + 'static> ErasedChild for ActorChild<M, T> {
 
     fn stop(&self) {
         self.address.stop();
+    }
+
+    fn stop_now(&self) {
+        self.address.stop_now();
     }
 
     fn kill(&self) {

@@ -19,7 +19,7 @@ const FAULTS: usize = 10;
 impl Supervising {
     /// Takes the next step of a round, or of the stop.
     pub(super) fn advance(&mut self) {
-        if self.has_given_up {
+        if self.has_given_up || self.stops_now {
             return self.stop_next();
         }
         // SUPERVISE-3: first all incarnations are dropped, then one child at a time begins.

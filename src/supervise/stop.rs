@@ -25,6 +25,14 @@ impl Supervising {
         }
     }
 
+    /// Stops the tree at once. A child that was stopped before does not handle what is left.
+    pub(super) fn stop_now(&mut self) {
+        self.stops_now = true;
+        for child in self.children.values().filter(|child| child.is_stopped) {
+            child.actor.stop_now();
+        }
+    }
+
     /// Stops the youngest child, unless it was stopped before.
     pub(super) fn stop_next(&mut self) {
         let Some((&id, child)) = self.children.last_key_value() else {
@@ -33,7 +41,7 @@ impl Supervising {
         match child.phase {
             ChildPhase::Beginning | ChildPhase::Up => self.stop_child(id),
             ChildPhase::Over => {}
-            _ if !self.has_given_up => self.stop_child(id),
+            _ if !self.has_given_up && !self.stops_now => self.stop_child(id),
             _ => {
                 let actor = child.actor.clone();
                 self.leave_round(id);
@@ -56,7 +64,10 @@ impl Supervising {
         let (actor, phase) = (child.actor.clone(), child.phase);
         self.set_phase(id, phase);
         self.set_alarm(id, None);
-        actor.stop();
+        match self.stops_now {
+            true => actor.stop_now(),
+            false => actor.stop(),
+        }
         match phase {
             ChildPhase::BackingOff => self.begin(id),
             // Its grace period starts when it begins.

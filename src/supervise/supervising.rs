@@ -39,6 +39,8 @@ pub(super) struct Supervising {
     pub(super) is_stopping: bool,
     /// Whether it ends because it has given up. Children that wait are killed then.
     pub(super) has_given_up: bool,
+    /// Whether each child ends after its message in hand. Children that wait are killed then.
+    pub(super) stops_now: bool,
     /// By number, which is the order of their starts.
     pub(super) children: BTreeMap<u64, SupervisedChild>,
     ended: Unordered<BoxFuture<'static, u64>>,
@@ -126,6 +128,7 @@ impl Supervising {
             mode,
             is_stopping: false,
             has_given_up: false,
+            stops_now: false,
             children: BTreeMap::new(),
             ended: Unordered::new(),
             failures: History::default(),
@@ -148,8 +151,11 @@ impl Supervising {
     }
 
     fn poll(&mut self, cx: &mut Context<Infallible>, task: &mut TaskContext<'_>) -> Poll<()> {
-        if !self.is_stopping && Pin::new(cx).poll_next(task).is_ready() {
+        if !self.is_stopping && Pin::new(&mut *cx).poll_next(task).is_ready() {
             self.stop();
+        }
+        if !self.stops_now && cx.is_stopped_now() {
+            self.stop_now();
         }
         let mut left = EVENTS;
         loop {

@@ -272,6 +272,34 @@ impl Supervisor {
         self.address.stop();
     }
 
+    /// Stops the tree at once: the youngest child first, each after the one before has ended.
+    ///
+    /// Each child ends [after the message in hand](Address::stop_now), and is killed if that takes
+    /// longer than the [`grace`](SupervisorBuilder::grace). A child that waits for its start or
+    /// restart is killed. From now on no child is started.
+    ///
+    /// After a [`stop`](Supervisor::stop) this applies to the children that are left.
+    ///
+    /// ```
+    /// use greenroom::supervise::Supervisor;
+    /// use greenroom::{Context, actor};
+    ///
+    /// async fn deaf(mut cx: Context<std::convert::Infallible>) {
+    ///     cx.recv().await;
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let tree = Supervisor::builder().spawn().unwrap();
+    ///     let deaf = tree.start(actor(deaf)).unwrap();
+    ///     tree.stop_now();
+    ///     tree.join().await.unwrap();
+    ///     deaf.closed().await;
+    /// });
+    /// ```
+    pub fn stop_now(&self) {
+        self.address.stop_now();
+    }
+
     /// Waits until the supervisor has ended.
     ///
     /// # Errors
@@ -301,6 +329,10 @@ impl ErasedChild for Supervisor {
 
     fn stop(&self) {
         self.address.stop();
+    }
+
+    fn stop_now(&self) {
+        self.address.stop_now();
     }
 
     fn kill(&self) {

@@ -7,6 +7,7 @@ mod child;
 mod support;
 
 mod children;
+mod fates;
 #[cfg(target_os = "linux")]
 mod ledger;
 mod machine;

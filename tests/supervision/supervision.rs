@@ -1,5 +1,6 @@
 //! Supervisors: which children begin anew, in which order, and how a tree ends.
 
+mod at_once;
 mod bombs;
 mod ends;
 mod errors;

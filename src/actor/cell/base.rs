@@ -18,7 +18,7 @@ use crate::actor::traced;
 use crate::error::{AskCause, AskDetail, End, Fault};
 use crate::info::TaskInfo;
 use crate::instant::Instant;
-use crate::mailbox::{Batch, RunOutcome, Termination, Wake};
+use crate::mailbox::{Batch, RunOutcome, RunStart, Termination, Wake};
 use crate::sync::atomic::Ordering;
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentRun};
@@ -158,7 +158,7 @@ where
         // SAFETY: (CELL-1) and the caller's reference.
         let core = unsafe { Self::at(header) };
         match ending {
-            Ending::Stop => core.stop_now(),
+            Ending::Stop => core.close(),
             Ending::Cancel => core.terminate(Termination::Cancelled),
             Ending::Refuse => core.refuse(),
         }
@@ -183,7 +183,7 @@ where
                 let from = to.mailbox.is_traced().then(traced::sender);
                 Box::new(move || to.arrive(message, from))
             }
-            SenderAction::Stop => Box::new(move || to.at().stop_now()),
+            SenderAction::Stop => Box::new(move || to.at().close()),
             // SAFETY: the caller has given the address away.
             SenderAction::Leave => Box::new(move || unsafe { to.at().remove_sender_now() }),
         }
@@ -217,15 +217,17 @@ where
         quota: Quota,
     ) -> Result<(CurrentRun, TurnQuota), Termination> {
         let terminations = run::terminations();
-        if let Some(termination) = self.core.mailbox.state.begin() {
-            return Err(termination);
-        }
+        let looks_first = match self.core.mailbox.state.begin() {
+            // Tracing reports every message, so a traced run takes the slow path for each.
+            RunStart::Usual => self.core.header.is_traced(),
+            RunStart::StoppedNow => true,
+            RunStart::Drop(termination) => return Err(termination),
+        };
         let (mut batch, mut more, mut begun) = (self.executor.batch(), 0, Instant::ZERO);
         if quota.is_special() {
             (batch, more, begun) = apply_quota(quota, batch);
         }
-        // Tracing reports every message, so a traced run takes the slow path for each.
-        let terminations = (!self.core.header.is_traced()).then_some(terminations);
+        let terminations = (!looks_first).then_some(terminations);
         // SAFETY: guaranteed by the caller.
         let run =
             unsafe { CurrentRun::of_actor(as_run(header), reader, (batch, more), terminations) };
@@ -239,8 +241,10 @@ where
 
     /// Begins the run that drops a cell instead.
     pub(super) fn begin_last(&self) -> (H, Termination) {
-        let termination = self.core.mailbox.state.begin();
-        let termination = termination.unwrap_or(Termination::Cancelled);
+        let termination = match self.core.mailbox.state.begin() {
+            RunStart::Drop(termination) => termination,
+            RunStart::Usual | RunStart::StoppedNow => Termination::Cancelled,
+        };
         (self.executor.clone(), termination)
     }
 

@@ -84,7 +84,7 @@ where
         // SAFETY: guaranteed by the caller; (CELL-4) the cell has not ended.
         let core: CoreRef<'_, M> = unsafe { Self::at(header) };
         let end = fault.map_or(End::Returned, End::of_fault);
-        core.stop_now();
+        core.close();
         core.mailbox.refuse_line();
         let flags = core.mailbox.state.peek();
         let mut messages = core.mailbox.drain_seen(flags);

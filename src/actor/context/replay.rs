@@ -9,10 +9,13 @@ use crate::task::run;
 
 impl<M> Context<M> {
     /// Waits until the actor may handle a message again, which counts like a received one. Returns
-    /// false where `recv` would return `None` to a killed actor.
+    /// false where `recv` would return `None` to an actor that was killed or stopped at once.
     pub(crate) fn poll_turn(&mut self, waker: &Waker) -> Poll<bool> {
         if self.core.at().is_terminated() {
             return self.poll_terminated(waker).map(|_| false);
+        }
+        if self.is_stopped_now() {
+            return Poll::Ready(false);
         }
         if run::is_spent(context::is_alone) {
             waker.wake_by_ref();

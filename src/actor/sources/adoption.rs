@@ -117,7 +117,7 @@ impl<M: Send + 'static> Context<M> {
     /// Children that are adopted later are not stopped.
     pub fn stop_children(&mut self) {
         if let Some(sources) = self.parts().1.sources() {
-            sources.stop_children();
+            sources.stop_children(false);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Flags, Mailbox, RunOutcome, Wake};
+use super::super::{Batch, Flags, Mailbox, RunOutcome, RunStart, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,7 +35,7 @@ impl Actor {
     fn run(&self) -> Option<Vec<(usize, usize)>> {
         self.scheduled.swap(false, Ordering::AcqRel).then(|| {
             assert!(
-                self.mailbox.state.begin().is_none(),
+                matches!(self.mailbox.state.begin(), RunStart::Usual),
                 "no thread kills the actor"
             );
             let mut batch = Batch::EMPTY;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread::{spawn, yield_now};
 
-use super::super::{Mailbox, RunOutcome, Wake};
+use super::super::{Mailbox, RunOutcome, RunStart, Wake};
 use crate::error::End;
 
 /// An actor that reads in each turn what its wakers wrote.
@@ -41,7 +41,7 @@ impl Looker {
         let scheduled = self.scheduled.replace(false);
         if scheduled {
             assert!(
-                self.mailbox.state.begin().is_none(),
+                matches!(self.mailbox.state.begin(), RunStart::Usual),
                 "no thread kills the actor"
             );
             // Relaxed: only the wake-ups order these writes and reads.
@@ -114,7 +114,7 @@ fn model_15_a_wake_of_an_ended_actor_schedules_nothing() {
         let ended = looker.scheduled.replace(false);
         if ended {
             assert!(
-                looker.mailbox.state.begin().is_none(),
+                matches!(looker.mailbox.state.begin(), RunStart::Usual),
                 "no thread kills the actor"
             );
             looker.mailbox.end(End::Returned);

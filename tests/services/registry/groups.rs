@@ -24,6 +24,7 @@ in_every_home!(
     a_closed_actor_cannot_join,
     a_clone_that_panics_loses_nothing_that_was_sent,
     an_actor_may_join_several_groups,
+    members_that_are_stopped_at_once_receive_nothing_more,
 );
 
 /// Logs what it receives.
@@ -333,5 +334,26 @@ fn an_actor_may_join_several_groups(home: &Home) {
         a.kill();
         a.closed().await;
         assert_eq!(groups.each_ref().map(|group| group.members().len()), [0; 3]);
+    });
+}
+
+fn members_that_are_stopped_at_once_receive_nothing_more(home: &Home) {
+    home.block_on(async {
+        let gate = Gate::default();
+        let members = [0; 3].map(|_| {
+            let own = gate.clone();
+            home.spawn(actor(move |cx| gated(cx, own)))
+        });
+        for member in &members {
+            TOPIC.on(&home.runtime).join(member).unwrap();
+        }
+        assert_eq!(TOPIC.on(&home.runtime).broadcast(1).sent, 3);
+        // One that was stopped before is a member as well until it ends.
+        members[0].stop();
+        TOPIC.on(&home.runtime).stop_now();
+        gate.open();
+        for member in members {
+            assert_eq!(member.join().await.unwrap(), []);
+        }
     });
 }

@@ -38,6 +38,43 @@ fn a_stop_answers_everybody_and_lets_the_workers_finish() {
 }
 
 #[test]
+fn a_stop_at_once_aborts_what_a_worker_has_not_begun() {
+    everywhere(|| async {
+        for at_once in [true, false] {
+            let made = Made::default();
+            let spool = Spool::builder(noting(&made)).workers(1).retries(3);
+            let spool = spool.spawn().unwrap();
+            assert_eq!(spool.ask(Job::Say).await, Ok(0));
+            // The worker gets a message that is not of the spool, and so the request waits there.
+            let (_, worker) = made.take().pop().unwrap();
+            let (holds, until) = (Gate::default(), Gate::default());
+            let (reply, own) = Reply::pair();
+            worker
+                .tell((Job::Hold(holds.clone(), until.clone()), reply))
+                .unwrap();
+            holds.wait().await;
+            let (given, waits) = (post(&spool, Job::Say), post(&spool, Job::Say));
+            match at_once {
+                true => spool.stop_now(),
+                false => spool.stop(),
+            }
+            is_refused(waits.await, RefusalKind::Aborted);
+            while !worker.is_closed() {
+                yield_now().await;
+            }
+            until.open();
+            match at_once {
+                true => is_refused(given.await, RefusalKind::Aborted),
+                false => assert_eq!(given.await, Ok(0)),
+            }
+            assert_eq!(own.await, Ok(0));
+            spool.join().await.unwrap_err();
+            assert_eq!(worker.ended().await, greenroom::End::Returned);
+        }
+    });
+}
+
+#[test]
 fn a_request_to_a_spool_that_has_ended_is_aborted_or_comes_back() {
     everywhere(|| async {
         let spool = spool(1);

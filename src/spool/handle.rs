@@ -215,7 +215,7 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
         self.address.stop_now();
     }
 
-    /// Ends the spool at once: its workers are killed, and all requests end with `Aborted`.
+    /// Kills the workers, and ends the spool. All requests end with `Aborted`.
     pub fn kill(&self) {
         self.address.kill();
     }

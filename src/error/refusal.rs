@@ -12,6 +12,9 @@ use std::time::Duration;
 /// A refusal has a [kind](RefusalKind), a condition and an explanation, and may have an error code
 /// and an exit status. It is shown as `condition (explanation)`. A clone is cheap.
 ///
+/// The [guide](crate::docs::guide#refusal-or-result) tells when to refuse, and when to answer with
+/// a `Result`.
+///
 /// ```
 /// use greenroom::{Refusal, RefusalKind};
 ///

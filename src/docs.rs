@@ -35,6 +35,9 @@ pub mod guide {
     #[doc = include_str!("docs/guide/retries.md")]
     pub mod retries {}
 
+    #[doc = include_str!("docs/guide/rates.md")]
+    pub mod rates {}
+
     #[doc = include_str!("docs/guide/timeouts.md")]
     pub mod timeouts {}
 

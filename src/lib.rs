@@ -83,6 +83,7 @@
 //! - [`registry`]: names for actors and for groups of actors.
 //! - [`request`]: several requests at once, one after another, or one until it succeeds.
 //! - [`spool`]: pools of worker actors, with limits for their load.
+//! - [`supervise`]: restarts of one actor, or of several together.
 //! - [`trace`]: a readable trace of actors and their messages.
 //! - [`time`]: sleep, timeout, interval, intervals for retries.
 //! - [`docs`]: the guides.

@@ -101,55 +101,6 @@ impl<M> Context<M> {
         })
     }
 
-    /// Receives the next message; returns `None` when the mailbox is closed and empty.
-    ///
-    /// The mailbox is closed by [`stop`](crate::Address::stop) and by a shutdown. `recv` itself
-    /// closes it when it finds no message, while no address and no [source](Context::attach) is
-    /// left. After it has returned `None`, the actor stays closed. A killed actor is dropped while
-    /// it waits here, instead of receiving `None`.
-    ///
-    /// A closed actor first receives what was accepted. Then `recv` stops its
-    /// [children](Context::adopt) and returns their results, and only then `None`.
-    ///
-    /// `recv` yields after [`batch`](crate::Builder::batch) messages in one poll of the actor, so
-    /// that other tasks can run. If another task or thread polls it, it yields after 32 messages,
-    /// counted together with the other contexts that are polled there.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: if the future is dropped before it completes, no message was taken. A `select!`
-    /// of `futures` or tokio loses none:
-    ///
-    /// ```
-    /// use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc, select};
-    /// use greenroom::{Context, spawn};
-    /// async fn add(mut cx: Context<u64>, mut more: mpsc::Receiver<u64>, mut sum: u64) -> u64 {
-    ///     loop {
-    ///         sum += select! {
-    ///             message = cx.recv().fuse() => match message {
-    ///                 Some(number) => number,
-    ///                 None => return sum,
-    ///             },
-    ///             number = more.select_next_some() => number,
-    ///         };
-    ///     }
-    /// }
-    ///
-    /// greenroom::run(async {
-    ///     let (mut other, more) = mpsc::channel(0);
-    ///     let total = spawn!(add(_, more, 0), capacity = 1);
-    ///     for number in 1..=1000 {
-    ///         other.send(number).await.unwrap();
-    ///         total.send(number).await.unwrap();
-    ///     }
-    ///     other.flush().await.unwrap(); // the last one was received
-    ///     assert_eq!(total.join().await.unwrap(), 1_001_000);
-    /// });
-    /// ```
-    #[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
-    pub fn recv(&mut self) -> impl Future<Output = Option<M>> + use<'_, M> {
-        recv::Recv { context: self }
-    }
-
     /// Receives the next message if there is one now, without waiting.
     ///
     /// `None` does not tell an empty mailbox from a closed one; [`recv`](Context::recv) does. Like

@@ -18,6 +18,7 @@
 /// | [`capacity = 100`](crate::ActorBuilder::capacity) | the bound of the mailbox, in messages | unbounded |
 /// | [`priority = 1`](crate::ActorBuilder::priority) | 0 up to [`Builder::priorities`](crate::Builder::priorities) | 0 |
 /// | [`on = &pinned`](crate::ActorBuilder::on) | a runtime, also of [tokio](crate::docs::with_tokio), a pinned thread, a stage or [`Detached`](crate::Detached) | the current runtime |
+/// | [`restart = Restarts::on_fault()`](crate::ActorBuilder::restart) | the [rules](crate::supervise::Restarts) by which the actor begins anew after a panic | it ends |
 /// | [`on_undelivered = f`](crate::ActorBuilder::on_undelivered) | a function for messages that are never handled | they are dropped |
 /// | [`label = f`](crate::ActorBuilder::label) | a function that names messages in traces | their type names them |
 /// | [`show`](crate::ActorBuilder::show) | none; traces of [`sim`](crate::sim) show the messages | hidden |

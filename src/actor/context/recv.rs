@@ -1,4 +1,4 @@
-//! A context as the future of its next message, and as a stream of all.
+//! The next message of a context as a future, and all messages as a stream.
 //!
 //! When the future of `recv` ends or is dropped, nothing wakes its task for the actor any more.
 
@@ -10,9 +10,84 @@ use std::task::Poll;
 
 use super::{Context, end_wait};
 
+impl<M> Context<M> {
+    /// Receives the next message; returns `None` when the mailbox is closed and empty.
+    ///
+    /// The mailbox is closed by [`stop`](crate::Address::stop) and by a shutdown. `recv` itself
+    /// closes it when it finds no message, while no address and no [source](Context::attach) is
+    /// left. After it has returned `None`, the actor stays closed. A killed actor is dropped while
+    /// it waits here, instead of receiving `None`.
+    ///
+    /// A closed actor first receives what was accepted. Then `recv` stops its
+    /// [children](Context::adopt) and returns their results, and only then `None`.
+    ///
+    /// `recv` yields after [`batch`](crate::Builder::batch) messages in one poll of the actor, so
+    /// that other tasks can run. If another task or thread polls it, it yields after 32 messages,
+    /// counted together with the other contexts that are polled there.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: if the future is dropped before it completes, no message was taken. So a
+    /// [`timeout`](crate::time::timeout()) may limit the wait:
+    ///
+    /// ```
+    /// use greenroom::time::{TimedOut, timeout};
+    /// use greenroom::{Context, spawn};
+    /// use std::time::Duration;
+    ///
+    /// async fn session(mut cx: Context<&'static str>) -> &'static str {
+    ///     loop {
+    ///         match timeout(Duration::from_millis(1), cx.recv()).await {
+    ///             Ok(Some(text)) => println!("{text}"),
+    ///             Ok(None) => return "closed",
+    ///             Err(TimedOut) => return "idle",
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let session = spawn!(session(_));
+    ///     let _keeps_open = session.address();
+    ///     assert_eq!(session.join().await.unwrap(), "idle");
+    /// });
+    /// ```
+    ///
+    /// A `select!` of `futures` or tokio loses no message either:
+    ///
+    /// ```
+    /// use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc, select};
+    /// use greenroom::{Context, spawn};
+    /// async fn add(mut cx: Context<u64>, mut more: mpsc::Receiver<u64>, mut sum: u64) -> u64 {
+    ///     loop {
+    ///         sum += select! {
+    ///             message = cx.recv().fuse() => match message {
+    ///                 Some(number) => number,
+    ///                 None => return sum,
+    ///             },
+    ///             number = more.select_next_some() => number,
+    ///         };
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let (mut other, more) = mpsc::channel(0);
+    ///     let total = spawn!(add(_, more, 0), capacity = 1);
+    ///     for number in 1..=1000 {
+    ///         other.send(number).await.unwrap();
+    ///         total.send(number).await.unwrap();
+    ///     }
+    ///     other.flush().await.unwrap(); // the last one was received
+    ///     assert_eq!(total.join().await.unwrap(), 1_001_000);
+    /// });
+    /// ```
+    #[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
+    pub fn recv(&mut self) -> impl Future<Output = Option<M>> + use<'_, M> {
+        Recv { context: self }
+    }
+}
+
 /// The future of [`Context::recv`].
 pub struct Recv<'a, M> {
-    pub(super) context: &'a mut Context<M>,
+    context: &'a mut Context<M>,
 }
 
 // As for `CoreArc`; a source that panics is dropped.

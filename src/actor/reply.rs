@@ -236,7 +236,8 @@ impl<T> Reply<T> {
     /// Returns whether the asker still waits.
     ///
     /// It is false once the ask was dropped or has timed out, and after [`take`](Reply::take). An
-    /// actor can then skip the work for the answer.
+    /// actor can then skip the work for the answer. Nothing wakes the actor at that moment, so long
+    /// work looks at this between its parts.
     pub fn is_wanted(&self) -> bool {
         self.looks_wanted(true)
     }

@@ -184,6 +184,9 @@ impl<M: Send + 'static> Context<M> {
     /// [`on_fault`](crate::Builder::on_fault). If the source is dropped first, the task or future is
     /// cancelled. For the result of an actor, see [`on_join`](Context::on_join).
     ///
+    /// There is no guard that drops one source alone. So work that may be cancelled is an actor:
+    /// [`adopt`](Context::adopt) it, and [`kill`](Address::kill) it by its address.
+    ///
     /// ```
     /// use greenroom::{Context, Fault, spawn};
     ///

@@ -47,7 +47,10 @@ impl<K, F> Job<K, F> {
         self
     }
 
-    /// Sets the priority. A job of a higher one goes first.
+    /// Sets the priority, by default 0. A job of a higher one goes first, and of equals the oldest.
+    ///
+    /// A job waits for as long as there are others of higher priorities. One whose key is in use
+    /// lets others go first.
     pub fn priority(mut self, priority: u32) -> Self {
         self.priority = priority;
         self
@@ -131,7 +134,31 @@ pub(super) trait JobMarket: Send + Sync {
 /// a drop does nothing.
 ///
 /// # Cancel safety
-/// Cancel safe: the result stays here until it is returned.
+/// Cancel safe: the result stays here until it is returned. So a task may wait for a result and for
+/// the wish to cancel the job at the same time:
+///
+/// ```
+/// use futures::future::{Either, select};
+/// use greenroom::market::{Job, JobError, JobHandle, Market};
+/// use greenroom::{Answer, Reply};
+///
+/// async fn unless(mut job: JobHandle<u32>, cancelled: Answer<()>) -> Result<u32, JobError> {
+///     if let Either::Left((result, _)) = select(&mut job, cancelled).await {
+///         return result;
+///     }
+///     job.cancel();
+///     job.await
+/// }
+///
+/// greenroom::run(async {
+///     let market = Market::<()>::builder().build().unwrap();
+///     let job = market.offer(Job::new(|| 42)).await.unwrap();
+///     let (cancel, cancelled) = Reply::pair();
+///     let result = greenroom::spawn(unless(job, cancelled));
+///     cancel.send(());
+///     assert!(matches!(result.await, Ok(42) | Err(JobError::Cancelled)));
+/// });
+/// ```
 #[must_use = "a result that is not awaited is dropped; `drop` it to say so"]
 pub struct JobHandle<T> {
     job: Arc<dyn AwaitedJob<T>>,

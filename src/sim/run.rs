@@ -67,7 +67,8 @@ impl Simulated {
     /// Runs a future and everything that it starts; then shuts down.
     ///
     /// # Errors
-    /// The [`Failure`] if the run fails.
+    /// The [`Failure`] if the run fails, as it happened. Only [`explore`](Simulated::explore)
+    /// repeats a run and looks for a shorter one.
     ///
     /// ```
     /// use greenroom::policy::Simulated;

@@ -205,7 +205,7 @@ impl Builder {
     }
 
     /// Sets the function that receives panics that no join receives. By default the runtime prints
-    /// one line to stderr.
+    /// one line to stderr, after what the panic hook of `std` has printed.
     ///
     /// These are the panics of actors and tasks that are not joined, and the panics of sources: of
     /// an [attached](crate::Context::attach) stream, or of a closure given to

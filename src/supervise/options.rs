@@ -51,8 +51,9 @@ impl SupervisorBuilder {
     /// Sets the intensity: at most this many failures of children within any window of this
     /// length, by default 5 within 5 seconds.
     ///
-    /// With one more failure the supervisor gives up. The window is longer than 0. A failure that
-    /// restarts several children counts once.
+    /// With one more failure the supervisor gives up. The failures of all children count together,
+    /// so a supervisor of many needs more. The window is longer than 0. A failure that restarts
+    /// several children counts once.
     pub fn intensity(mut self, failures: u32, window: Duration) -> Self {
         self.failures = failures;
         self.window = window;

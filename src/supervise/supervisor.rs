@@ -38,7 +38,8 @@ use crate::task::TaskInfo;
 /// That supervisor restarts it, or gives up too.
 ///
 /// A child ends only by itself, by [`stop`](Address::stop) or [`kill`](Address::kill), or with its
-/// supervisor, which has an address of it. A child that has ended is forgotten.
+/// supervisor, which has an address of it. A child that has ended is forgotten. A supervisor may
+/// have very many children: with one-for-one, the restart of one looks at no other.
 ///
 /// A clone is cheap. Dropping the last clone is [`stop`](Supervisor::stop). A supervisor above has
 /// a clone, too.
@@ -131,6 +132,9 @@ impl Supervisor {
     /// default [`Restarts`](super::Restarts). It begins after the children that were started before
     /// it have begun. Its address accepts messages at once.
     ///
+    /// Each incarnation begins with a clone of what is started. So a function with arguments is a
+    /// closure with what can be cloned: `actor(move |cx| web(cx, db))`.
+    ///
     /// A child counts as begun when its first poll has returned. So a [`Detached`](crate::Detached)
     /// child that blocks there delays the children after it. If the supervisor is killed while this
     /// starts the child, the child is killed, too.
@@ -176,7 +180,9 @@ impl Supervisor {
 
     /// Spawns another supervisor as the youngest child.
     ///
-    /// When it gives up, this supervisor restarts it, as any child that failed.
+    /// When it gives up, this supervisor restarts it, as any child that failed. Children can be
+    /// started in it at once. They begin after the children that were started here before have
+    /// begun.
     ///
     /// # Errors
     /// [`StartError`] with the builder: if this supervisor stops or has ended, or as for
@@ -268,6 +274,9 @@ impl Supervisor {
     /// [`grace`](SupervisorBuilder::grace) is killed. From now on no child is started.
     ///
     /// A supervisor that waits for the one above it stops when that one lets it run.
+    ///
+    /// A [shutdown](crate::Runtime::shutdown) of the runtime asks all actors to stop at the same
+    /// time, in no order. For an order, stop the tree and [`join`](Supervisor::join) it before.
     pub fn stop(&self) {
         self.address.stop();
     }

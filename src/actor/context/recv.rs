@@ -16,7 +16,8 @@ impl<M> Context<M> {
     /// The mailbox is closed by [`stop`](crate::Address::stop) and by a shutdown. `recv` itself
     /// closes it when it finds no message, while no address and no [source](Context::attach) is
     /// left. After it has returned `None`, the actor stays closed. A killed actor is dropped while
-    /// it waits here, instead of receiving `None`.
+    /// it waits here, instead of receiving `None`. After a [`stop_now`](crate::Address::stop_now) it
+    /// returns `None` although messages are left.
     ///
     /// A closed actor first receives what was accepted. Then `recv` stops its
     /// [children](Context::adopt) and returns their results, and only then `None`.

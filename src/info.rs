@@ -61,6 +61,15 @@ impl TaskInfo {
     }
 }
 
+/// Two are equal if they are of the same task or actor.
+impl PartialEq for TaskInfo {
+    fn eq(&self, other: &Self) -> bool {
+        (self.actor, self.id) == (other.actor, other.id)
+    }
+}
+
+impl Eq for TaskInfo {}
+
 /// Displays the name or, without one, `actor #` or `task #` and the number.
 impl fmt::Display for TaskInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

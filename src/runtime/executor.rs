@@ -130,8 +130,8 @@ impl TaskHooks for Inner {
         }
     }
 
-    fn cancelled(&self) {
-        self.shutdown.cancelled();
+    fn cancelled(&self, actor: &TaskInfo) {
+        self.shutdown.cancelled(actor);
     }
 
     fn undelivered(&self, messages: usize) {

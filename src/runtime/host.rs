@@ -143,10 +143,10 @@ impl HostThreads {
         self.all().iter().map(|host| host.live().tasks()).sum()
     }
 
-    /// Describes the actors on all hosts.
-    pub(super) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, Look)) {
+    /// Describes the actors on all hosts that are not in `spare`.
+    pub(super) fn describe_cells(&self, spare: &[TaskKey], mut each: impl FnMut(TaskInfo, Look)) {
         for host in self.all() {
-            host.live().describe_cells(&mut each);
+            host.live().describe_cells(spare, &mut each);
         }
     }
 

@@ -186,9 +186,12 @@ impl LiveCells {
         self.shards.iter().map(others).sum()
     }
 
-    /// Describes every cell: its identity, and its state at this moment.
-    pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, Look)) {
+    /// Describes every cell that is not in `spare`: its identity, and its state at this moment.
+    pub(crate) fn describe_cells(&self, spare: &[TaskKey], mut each: impl FnMut(TaskInfo, Look)) {
         self.for_each_cell(|cell| {
+            if spare.contains(&TaskKey::of_cell(cell)) {
+                return;
+            }
             // SAFETY: `for_each_cell` holds a reference meanwhile.
             let (info, look) = unsafe {
                 let vtable = cell.as_ref().vtable;

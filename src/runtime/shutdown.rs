@@ -19,13 +19,16 @@ use crate::contain::contain;
 use crate::instant::{Instant, RealTime};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{mutant, yield_now};
-use crate::task::{Runnable, TaskKey};
+use crate::task::{Runnable, TaskInfo, TaskKey};
 use crate::waiters::Ticket;
 
 /// How long a thread may take, beyond the grace, for each of three things: to run what was queued,
 /// to return from its turn, and to drop its thread-locals. A slower thread is left behind. A
 /// shorter time would leave threads behind that are only busy.
 const TURN_ENDS: Duration = Duration::from_millis(500);
+
+/// How long a shutdown waits for actors before it says which.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns the time of one turn after the deadline or, if that has passed, after now.
 fn a_turn_after(deadline: Option<Instant>) -> Option<Instant> {
@@ -99,8 +102,7 @@ impl Inner {
         }
         let deadline = Instant::now().checked_add(grace);
         let alive = self.ask_to_stop();
-        self.shutdown
-            .wait_until(deadline, |state| self.cells() <= state.exempt_cells());
+        self.let_actors_end(deadline);
         self.let_run_what_was_queued(deadline);
         let (left_behind, staying) = self.end_threads(deadline);
         // Another thread may have woken a task and not pushed it yet. If a thread is left behind
@@ -111,14 +113,34 @@ impl Inner {
             self.cancel_until_gone();
         }
         self.complete_shutdown();
-        let pinned: usize = staying.iter().map(|host| host.live().cells()).sum();
-        let left = self.live.cells() + pinned;
+        let (mut left, mut held, exempt) = (0, Vec::new(), self.exempted());
+        let pinned = staying.iter().map(|host| host.live());
+        for live in pinned.chain([&self.live]) {
+            left += live.cells();
+            live.describe_cells(&exempt, |actor, _| held.push(actor));
+        }
         self.trace_end();
-        self.set_report(alive, left, left_behind);
+        self.set_report(alive, (left, held), left_behind);
+    }
+
+    /// Waits until all actors have ended, at most until the deadline. Warns of those that take long.
+    fn let_actors_end(&self, deadline: Option<Instant>) {
+        let have_ended = |state: &Progress| self.cells() <= state.exempt_cells();
+        let patience = Instant::now() + PATIENCE;
+        if deadline.is_none_or(|deadline| patience < deadline) {
+            self.shutdown.wait_until(Some(patience), have_ended);
+            self.warn_of_actors_that_stay();
+        }
+        self.shutdown.wait_until(deadline, have_ended);
     }
 
     /// Ends the shutdown: removes all names, and sets the report as `ShutdownState` does.
-    pub(crate) fn set_report(&self, alive: usize, left: usize, left_behind: usize) {
+    pub(crate) fn set_report(
+        &self,
+        alive: usize,
+        left: (usize, Vec<TaskInfo>),
+        left_behind: usize,
+    ) {
         // Also if there never were any names: one that comes from now on must find a closed table.
         self.directory_made().close();
         self.shutdown.set_report(alive, left, left_behind);
@@ -326,6 +348,9 @@ impl Runtime {
     /// tasks continue to run. The wait ends when the last actor has ended or the grace is over.
     /// Tasks that were queued before the call still get their turn. Then all remaining actors and
     /// tasks are cancelled.
+    ///
+    /// After one second it [warns](crate::Warning::ShutdownWaits) of the actors that have not ended.
+    /// The report names those that were cancelled.
     ///
     /// A thread that user code does not return within the grace and about one more second is left
     /// behind, and counted in the report. So is a thread that takes more than half a second, after

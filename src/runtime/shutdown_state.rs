@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, Mutex};
-use crate::task::{Runnable, TaskKey};
+use crate::task::{Runnable, TaskInfo, TaskKey};
 use crate::waiters::{Ticket, Waiters};
 
 /// The phase of the shutdown of a runtime (SHUTDOWN-1).
@@ -37,7 +37,6 @@ pub(crate) struct ShutdownState {
     queue_reports: Box<[AtomicU32]>,
     draining: AtomicBool,
     undelivered: AtomicUsize,
-    cancelled: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -56,8 +55,13 @@ pub(crate) struct Progress {
     /// A thread waits and has not been notified since it last checked. So a burst of events causes
     /// one notification.
     awaited: bool,
+    /// The number of actors that were cancelled, and the first ones.
+    cancelled: (usize, Vec<TaskInfo>),
     report: Option<ShutdownReport>,
 }
+
+/// The maximum number of actors that a report or a warning of a shutdown names.
+const NAMED_MAX: usize = 100;
 
 impl ShutdownState {
     pub(crate) fn new(workers: usize) -> Self {
@@ -69,7 +73,6 @@ impl ShutdownState {
             reported: Waiters::new(),
             draining: AtomicBool::new(false),
             undelivered: AtomicUsize::new(0),
-            cancelled: AtomicUsize::new(0),
         }
     }
 
@@ -216,11 +219,14 @@ impl ShutdownState {
         }
     }
 
-    pub(crate) fn cancelled(&self) {
+    pub(crate) fn cancelled(&self, actor: &TaskInfo) {
         // A policy may cancel actors before the shutdown.
         if self.has_begun() {
-            // Relaxed: as above.
-            self.cancelled.fetch_add(1, Ordering::Relaxed);
+            let (number, named) = &mut self.state.lock().cancelled;
+            *number += 1;
+            if named.len() < NAMED_MAX {
+                named.push(actor.clone());
+            }
         }
     }
 
@@ -231,15 +237,26 @@ impl ShutdownState {
     }
 
     /// Sets the report. Of the actors that were `alive` at the beginning, `left` still are: the
-    /// exempt ones, and those that are held by threads left behind, which will be cancelled.
-    pub(crate) fn set_report(&self, alive: usize, left: usize, left_behind: usize) {
+    /// exempt ones, and those that are held by threads left behind, which will be cancelled. These
+    /// are `held`.
+    pub(crate) fn set_report(
+        &self,
+        alive: usize,
+        (left, held): (usize, Vec<TaskInfo>),
+        left_behind: usize,
+    ) {
         let mut state = self.state.lock();
         let exempt = state.exempt_cells().min(left);
-        // Relaxed: the threads that add to the counts were waited for, except those left behind.
-        let cancelled = self.cancelled.load(Ordering::Relaxed) + left - exempt;
+        let (cancelled, mut named) = std::mem::take(&mut state.cancelled);
+        let cancelled = cancelled + left - exempt;
+        named.extend(held);
+        named.truncate(NAMED_MAX);
+        named.sort_by_key(TaskInfo::id);
         state.report = Some(ShutdownReport {
             ended: alive.saturating_sub(cancelled + exempt),
             cancelled,
+            cancelled_actors: named,
+            // Relaxed: the threads that add to it were waited for, except those left behind.
             unhandled: self.undelivered.load(Ordering::Relaxed),
             left_behind,
         });
@@ -384,6 +401,9 @@ pub struct ShutdownReport {
     pub ended: usize,
     /// The number of actors that were cancelled.
     pub cancelled: usize,
+    /// The actors that were cancelled, in the order of their [ids](crate::Address::id). Of more than
+    /// 100, only the first 100 that were cancelled.
+    pub cancelled_actors: Vec<TaskInfo>,
     /// The number of messages that were accepted and never handled.
     pub unhandled: usize,
     /// The number of threads that user code did not return in time. They end when it returns.

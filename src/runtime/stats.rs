@@ -10,7 +10,7 @@ use super::inner::Inner;
 use super::live_cells::ActorStatus;
 use super::warning::{Topic, Warning};
 use crate::scheduler::WorkerStats;
-use crate::task::{Look, TaskInfo};
+use crate::task::{Look, TaskInfo, TaskKey};
 
 /// Statistics of a runtime: what it has done since it was built, and what it has to do.
 ///
@@ -183,8 +183,23 @@ impl Inner {
         Some(spawned.location)
     }
 
+    /// Warns of the actors for which a shutdown waits, in the order of their ids.
+    pub(super) fn warn_of_actors_that_stay(&self) {
+        let mut stay = Vec::new();
+        self.describe_others(&self.shutdown.exempted(), |status| stay.push(status));
+        if !stay.is_empty() {
+            stay.sort_by_key(|actor| actor.task.id());
+            self.warnings.warn(&Warning::ShutdownWaits(stay));
+        }
+    }
+
     /// Describes each live actor, after everything that was done before this call.
-    fn describe_actors(&self, mut each: impl FnMut(ActorStatus)) {
+    fn describe_actors(&self, each: impl FnMut(ActorStatus)) {
+        self.describe_others(&[], each);
+    }
+
+    /// Describes each live actor that is not in `spare`, as `describe_actors` does.
+    fn describe_others(&self, spare: &[TaskKey], mut each: impl FnMut(ActorStatus)) {
         // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
         self.engine().apply(self, DueEffects::All);
         let mut describe = |task: TaskInfo, look: Look| {
@@ -200,7 +215,7 @@ impl Inner {
                 task,
             });
         };
-        self.live.describe_cells(&mut describe);
-        self.hosts.describe_cells(&mut describe);
+        self.live.describe_cells(spare, &mut describe);
+        self.hosts.describe_cells(spare, &mut describe);
     }
 }

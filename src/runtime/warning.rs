@@ -48,6 +48,11 @@ pub enum Warning {
     /// or a worker of a spool. It is a mistake if the actor keeps its own address. See
     /// [`detect_deadlocks`](crate::Builder::detect_deadlocks).
     LeftAlone(Vec<ActorStatus>),
+    /// A shutdown waits for these actors, which have not ended one second after they were asked to.
+    ///
+    /// One that is dormant waits for something that its handler awaits. The others are in a turn, or
+    /// still have messages. They are cancelled when the [grace](crate::Builder::grace) is over.
+    ShutdownWaits(Vec<ActorStatus>),
     /// A worker has panicked outside any turn: its driver, its policy, or the runtime itself.
     ///
     /// What is queued there still runs, as long as a worker is left.
@@ -136,6 +141,25 @@ impl Display for Warning {
                     }
                 })
             }
+            Warning::ShutdownWaits(actors) => {
+                match actors.len() {
+                    1 => f.write_str("the shutdown waits for 1 actor: ")?,
+                    count => write!(f, "the shutdown waits for {count} actors: ")?,
+                }
+                let named = actors.iter().take(NAMED_MAX);
+                write_list(f, named, |f, actor| {
+                    write_task(f, &actor.task, actor.spawned_at)?;
+                    f.write_str(match (actor.is_dormant, actor.mailbox) {
+                        (true, _) => ", which waits in a handler",
+                        (false, 0) => ", which runs",
+                        (false, _) => ", which has messages",
+                    })
+                })?;
+                match actors.len().saturating_sub(NAMED_MAX) {
+                    0 => Ok(()),
+                    more => write!(f, ", and {more} more"),
+                }
+            }
             Warning::WorkerPanicked {
                 worker,
                 panic,
@@ -149,6 +173,9 @@ impl Display for Warning {
         }
     }
 }
+
+/// The maximum number of actors that a line names.
+const NAMED_MAX: usize = 10;
 
 const ADVICE: &str = "blocking calls belong in `unblock`";
 

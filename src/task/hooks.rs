@@ -52,8 +52,10 @@ pub trait TaskHooks: Send + Sync {
     /// Reports a fault that no join or await has observed.
     fn report(&self, unhandled: &UnhandledFault<'_>);
 
-    /// Counts a cell that did not end by itself, but because the executor shut down.
-    fn cancelled(&self) {}
+    /// Notes a cell that did not end by itself, but because the executor shut down.
+    fn cancelled(&self, actor: &TaskInfo) {
+        let _ = actor;
+    }
 
     /// Counts messages that were accepted and never handled.
     fn undelivered(&self, messages: usize) {

@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
-use greenroom::{Context, Fault, Handle, Runtime, ShutdownReport, SpawnProblem, actor, spawn};
+use greenroom::policy::TaskInfo;
+use greenroom::{
+    Context, Fault, Handle, Runtime, ShutdownReport, SpawnProblem, Warning, actor, spawn,
+};
 
-use crate::support::{Drops, Gate, Home, WATCH, drive, in_every_home, poll_once, within};
+use crate::support::{
+    Drops, Gate, Home, Log, WATCH, drive, elsewhere, in_every_home, poll_once, within,
+};
 
 /// Enough grace for actors that end at once; a test with actors that never end waits for all of it.
 const SHORT: Duration = Duration::from_millis(200);
@@ -125,12 +130,14 @@ fn brief_homes(scenario: fn(&Home)) {
 }
 
 #[test]
-fn actors_that_do_not_end_in_time_are_counted_as_cancelled() {
+fn actors_that_do_not_end_in_time_are_counted_as_cancelled_and_named() {
     brief_homes(|home| {
         let ended: Vec<_> = (0..3).map(|_| obedient(home)).collect();
         let cancelled = [stubborn(home), stubborn(home)];
         let report = shut_down(home);
         assert_eq!((report.ended, report.cancelled), (3, 2));
+        let named: Vec<_> = report.cancelled_actors.iter().map(TaskInfo::id).collect();
+        assert_eq!(named, [cancelled[0].id(), cancelled[1].id()]);
         assert_eq!((report.unhandled, report.left_behind), (0, 0));
         ended
             .into_iter()
@@ -291,6 +298,7 @@ fn an_actor_that_blocks_its_worker_is_counted_as_cancelled() {
             (report.ended, report.cancelled, report.left_behind),
             (0, 1, 1)
         );
+        assert_eq!(report.cancelled_actors[0].id(), actor.id());
         let mut join = actor.join();
         assert!(
             poll_once(&mut join).is_pending(),
@@ -299,6 +307,46 @@ fn an_actor_that_blocks_its_worker_is_counted_as_cancelled() {
         gate.open();
         assert!(matches!(drive(join), Err(Fault::Cancelled)));
     });
+}
+
+#[test]
+fn a_shutdown_that_takes_long_names_the_actors_that_it_waits_for() {
+    for pinned in [false, true] {
+        within(WATCH, move || {
+            let (warnings, warned) = (Log::default(), Gate::default());
+            let (log, warns) = (warnings.clone(), warned.clone());
+            let builder = Runtime::builder()
+                .grace(Duration::MAX)
+                .on_warning(move |warning| {
+                    log.add(warning.clone());
+                    warns.open();
+                });
+            let home = match pinned {
+                true => Home::pinned_built(builder),
+                false => Home::built(1, builder),
+            };
+            let (_ends, stays) = (obedient(&home), stubborn(&home));
+            let shutdown = elsewhere({
+                let runtime = home.runtime.clone();
+                move || drive(runtime.shutdown())
+            });
+            warned.pass();
+            let Some(Warning::ShutdownWaits(actors)) = warnings.take().pop() else {
+                panic!("it warns of what it waits for");
+            };
+            assert_eq!(actors.len(), 1);
+            assert_eq!(actors[0].task.id(), stays.id());
+            let text = Warning::ShutdownWaits(actors).to_string();
+            assert!(
+                text.starts_with("the shutdown waits for 1 actor: "),
+                "{text}"
+            );
+            assert!(text.ends_with(", which waits in a handler"), "{text}");
+            stays.kill();
+            let report = shutdown.join();
+            assert_eq!((report.ended, report.cancelled), (2, 0));
+        });
+    }
 }
 
 #[test]

@@ -58,7 +58,9 @@ where
                 return self.core.mailbox.set_panic(text);
             }
             Fault::Killed => {}
-            Fault::Cancelled | Fault::NotStarted => self.executor.hooks().cancelled(),
+            Fault::Cancelled | Fault::NotStarted => {
+                self.executor.hooks().cancelled(&self.core.info());
+            }
         }
         self.completed();
         let end = End::of_fault(fault);

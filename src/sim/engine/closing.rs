@@ -135,7 +135,7 @@ impl Simulation {
         self.drain(inner);
         let left = inner.cells();
         inner.trace_end();
-        inner.set_report(closing.alive, left, 0);
+        inner.set_report(closing.alive, (left, Vec::new()), 0);
         self.let_hosts_go(inner);
         self.state.lock().running = running;
     }

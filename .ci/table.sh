@@ -8,7 +8,8 @@
 #
 # Two long ones that do not wait for the same build begin first.
 #
-# "each": a part of each run. "all": only of `--all`, since it is slow and seldom finds what the others do not.
+# "each": a part of each run. "gate": only of runs without `--all`, which has a check that contains
+# it. "all": only of `--all`, since it is slow and seldom finds what the others do not.
 #
 # "77": what it means that a check gives 77, for "can't be done here". "failed" is the rule. "skipped"
 # is counted as such, and never as passed.
@@ -20,8 +21,8 @@
 readonly TABLE='
   format                  60  beside  each  failed   rustfmt
   build                 1500  beside  each  failed   .
-  loom                   900  beside  each  failed   .
-  asan                  1500  beside  each  failed   .
+  loom                   900  beside  gate  failed   .
+  asan                  1500  beside  gate  failed   .
   mistakes               300  beside  each  skipped  tests/mistakes
   workflows              120  beside  each  skipped  linter
   xtask                  120  beside  each  failed   clippy .
@@ -74,18 +75,17 @@ readonly TABLE='
   tests_all             1200  alone   all   failed   .
   sdl                    300  alone   all   failed   sdl screen examples/sdl
   winit                  600  alone   all   failed   winit screen examples/winit
-  tests_release_all     1200  alone   all   failed   .
   ub_checks             1200  alone   all   failed   .
   litmus                1800  alone   all   failed   .
 '
 
 # Prints the rows of these checks, in the order of the table. Without names they are those of each
-# run, and with `--all` all.
+# run, and with `--all` all but those that another one contains.
 rows() {
     local name IFS='|'
     case $* in
-        '') grep ' each ' <<<"$TABLE" ;;
-        --all) grep . <<<"$TABLE" ;;
+        '') grep -E ' (each|gate) ' <<<"$TABLE" ;;
+        --all) grep -E ' (each|all) ' <<<"$TABLE" ;;
         *)
             for name; do
                 [[ $TABLE == *$'\n'"  $name "* ]] && continue

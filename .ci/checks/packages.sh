@@ -51,7 +51,8 @@ cluster() {
 cluster_all() {
     local output
     GREENROOM_SEEDS=10000 cargo test --locked --release -p greenroom-cluster --test it model
-    output=$(GREENROOM_FAULTS=all cargo test --locked -p greenroom-cluster --test processes 2>&1) \
+    output=$(GREENROOM_FAULTS=all \
+        cargo test --locked --release -p greenroom-cluster --test processes 2>&1) \
         || { echo "$output"; return 1; }
     echo "$output"
     if grep -q '^SKIPPED' <<<"$output"; then return 77; fi

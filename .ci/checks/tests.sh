@@ -37,14 +37,8 @@ one_unit() {
     CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 "$@"
 }
 
-# All tests, optimized, in every environment. tests/code_search runs an example, which `cargo test`
-# builds only without a list of targets.
-tests_release_all() {
-    one_unit cargo build --locked --release --examples
-    GREENROOM_MATRIX=all one_unit cargo test --locked --release --lib --tests
-}
-
-# All tests, optimized, with checks of what unsafe functions of `std` demand.
+# All tests, optimized, everywhere, with checks of what unsafe functions demand.
+# tests/code_search runs an example, which `cargo test` builds only without a list of targets.
 ub_checks() {
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
     one_unit cargo build --locked --release --examples --target-dir target/ub

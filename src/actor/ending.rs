@@ -5,7 +5,6 @@
 use super::address::Address;
 use super::context::Context;
 use super::core::{Core, CoreRef};
-use super::reader::Reader;
 use crate::error::End;
 use crate::mailbox::{Flags, Termination};
 use crate::sync::mutant;
@@ -148,16 +147,6 @@ impl<M> Context<M> {
         if let Some(sources) = reader.sources() {
             sources.stop_children(core.is_stopped_now());
         }
-    }
-}
-
-/// Drops the sources of a context that ends, and stops the children as the actor was stopped.
-#[inline]
-pub(super) fn end_sources<M>(core: CoreRef<'_, M>, reader: &mut Reader<M>) {
-    if let Some(mut sources) = reader.take_sources() {
-        sources.stop_children(core.is_stopped_now());
-        // The drop of a source may run any code, but cannot reach this context.
-        drop(sources);
     }
 }
 

@@ -18,9 +18,8 @@ use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
 use super::cell::{self, CellParts};
-use super::context::{Context, end_wait};
+use super::context::{Context, end_sources, end_wait};
 use super::core::{ActorOptions, CoreArc, CoreRef};
-use super::ending::end_sources;
 use super::handle::Handle;
 use super::lifecycle::Attempt;
 use super::own_sources::SomeSources;

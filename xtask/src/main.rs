@@ -57,7 +57,7 @@ fn checks() -> impl Iterator<Item = Check> {
         let columns: Vec<&str> = row.split_whitespace().collect();
         Check {
             name: columns[0],
-            is_in_each: columns[3] == "each",
+            is_in_each: columns[3] != "all",
             needs: columns[5..].to_vec(),
         }
     })

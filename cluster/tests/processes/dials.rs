@@ -16,7 +16,7 @@ fn a_node_that_is_gone_is_dialled_once_at_a_time() {
         let mut shop = Process::start(&Options::new("shop")).await;
         let listen = free_address();
         for number in 0..20 {
-            life(&shop, &listen, number).await;
+            life(&mut shop, &listen, number).await;
             shop.wait_for("gone own").await;
         }
         let mut options = Options::new("desk");

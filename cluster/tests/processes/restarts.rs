@@ -37,7 +37,7 @@ impl Things {
 }
 
 /// Opens a node, exchanges questions, and ends it with a question open.
-pub async fn life(shop: &Process, listen: &str, number: usize) {
+pub async fn life(shop: &mut Process, listen: &str, number: usize) {
     let builder = builder("desk")
         .listen_address(listen)
         .seeds([&shop.address]);
@@ -51,6 +51,8 @@ pub async fn life(shop: &Process, listen: &str, number: usize) {
     };
     let actor = spawn!(notes(_, |_, _| {}));
     let published = desk.publish("own", &actor).unwrap();
+    // A name that comes and goes between two looks of the watch is no change.
+    shop.wait_for("come own").await;
     let far = desk.lookup::<Note>("shop").timeout(LONG).await.unwrap();
     let passed = far.ask(|reply| Note::Pass(published.address(), reply));
     assert_eq!(passed.await, Ok(std::process::id()));
@@ -73,7 +75,7 @@ fn many_restarts_of_a_peer_leave_nothing_behind() {
         let listen = free_address();
         let mut lives = async |count| {
             for number in 0..count {
-                life(&shop, &listen, number).await;
+                life(&mut shop, &listen, number).await;
                 shop.wait_for("gone own").await;
             }
             Things::of(&shop)

@@ -1,4 +1,4 @@
-//! The next message of a context as a future, and all messages as a stream.
+//! The next message of a context as a future, and all messages as a stream; how both are polled.
 //!
 //! When the future of `recv` ends or is dropped, nothing wakes its task for the actor any more.
 
@@ -6,89 +6,17 @@ use futures_core::Stream;
 use std::future::Future;
 use std::panic::UnwindSafe;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use super::{Context, end_wait};
-
-impl<M> Context<M> {
-    /// Receives the next message; returns `None` when the mailbox is closed and empty.
-    ///
-    /// The mailbox is closed by [`stop`](crate::Address::stop) and by a shutdown. `recv` itself
-    /// closes it when it finds no message, while no address and no [source](Context::attach) is
-    /// left. After it has returned `None`, the actor stays closed. A killed actor is dropped while
-    /// it waits here, instead of receiving `None`. After a [`stop_now`](crate::Address::stop_now) it
-    /// returns `None` although messages are left.
-    ///
-    /// A closed actor first receives what was accepted. Then `recv` stops its
-    /// [children](Context::adopt) and returns their results, and only then `None`.
-    ///
-    /// `recv` yields after [`batch`](crate::Builder::batch) messages in one poll of the actor, so
-    /// that other tasks can run. If another task or thread polls it, it yields after 32 messages,
-    /// counted together with the other contexts that are polled there.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: if the future is dropped before it completes, no message was taken. So a
-    /// [`timeout`](crate::time::timeout()) may limit the wait:
-    ///
-    /// ```
-    /// use greenroom::time::{TimedOut, timeout};
-    /// use greenroom::{Context, spawn};
-    /// use std::time::Duration;
-    ///
-    /// async fn session(mut cx: Context<&'static str>) -> &'static str {
-    ///     loop {
-    ///         match timeout(Duration::from_millis(1), cx.recv()).await {
-    ///             Ok(Some(text)) => println!("{text}"),
-    ///             Ok(None) => return "closed",
-    ///             Err(TimedOut) => return "idle",
-    ///         }
-    ///     }
-    /// }
-    ///
-    /// greenroom::run(async {
-    ///     let session = spawn!(session(_));
-    ///     let _keeps_open = session.address();
-    ///     assert_eq!(session.join().await.unwrap(), "idle");
-    /// });
-    /// ```
-    ///
-    /// A `select!` of `futures` or tokio loses no message either:
-    ///
-    /// ```
-    /// use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc, select};
-    /// use greenroom::{Context, spawn};
-    /// async fn add(mut cx: Context<u64>, mut more: mpsc::Receiver<u64>, mut sum: u64) -> u64 {
-    ///     loop {
-    ///         sum += select! {
-    ///             message = cx.recv().fuse() => match message {
-    ///                 Some(number) => number,
-    ///                 None => return sum,
-    ///             },
-    ///             number = more.select_next_some() => number,
-    ///         };
-    ///     }
-    /// }
-    ///
-    /// greenroom::run(async {
-    ///     let (mut other, more) = mpsc::channel(0);
-    ///     let total = spawn!(add(_, more, 0), capacity = 1);
-    ///     for number in 1..=1000 {
-    ///         other.send(number).await.unwrap();
-    ///         total.send(number).await.unwrap();
-    ///     }
-    ///     other.flush().await.unwrap(); // the last one was received
-    ///     assert_eq!(total.join().await.unwrap(), 1_001_000);
-    /// });
-    /// ```
-    #[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
-    pub fn recv(&mut self) -> impl Future<Output = Option<M>> + use<'_, M> {
-        Recv { context: self }
-    }
-}
+use crate::actor::deferred::await_message;
+use crate::mailbox::{Batch, Mailbox, TakenMessage};
+use crate::runtime::context;
+use crate::task::run;
 
 /// The future of [`Context::recv`].
 pub struct Recv<'a, M> {
-    context: &'a mut Context<M>,
+    pub(super) context: &'a mut Context<M>,
 }
 
 // As for `CoreArc`; a source that panics is dropped.
@@ -140,5 +68,159 @@ impl<M> Stream for Context<M> {
             self.parts().1.take_waits();
         }
         polled
+    }
+}
+
+impl<M> Context<M> {
+    #[inline]
+    fn poll_recv(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        // A large message stays in its batch while the steps return. So it is copied once.
+        let polled = match TakenMessage::<M>::IS_LARGE {
+            true => self
+                .poll_in_run(waker, Mailbox::receive_of_batch)
+                .map(|polled| polled.map(|taken| taken.map(TakenMessage::read))),
+            false => self.poll_in_run(waker, |mailbox, batch| Some(mailbox.receive(batch))),
+        };
+        polled.unwrap_or_else(|| self.poll_recv_anyhow(waker))
+    }
+
+    /// Polls in the usual case: in the actor's own run, without sources, and within a batch.
+    ///
+    /// Returns `None` in every other case, before a message was taken: then `poll_recv_anyhow` does
+    /// all of it. `receive` returns `None` if there is news that does not come in a batch.
+    #[inline(always)]
+    fn poll_in_run<T>(
+        &mut self,
+        waker: &Waker,
+        receive: impl FnOnce(&Mailbox<M>, &mut Batch<M>) -> Option<Poll<Option<T>>>,
+    ) -> Option<Poll<Option<T>>> {
+        let polled = self.in_run(|core, reader, run| {
+            if !run.may_handle() || reader.has_sources() {
+                return None;
+            }
+            match reader.receive_alone(|batch| receive(&core.mailbox, batch))? {
+                Poll::Ready(Some(message)) => {
+                    run.spend();
+                    end_wait(core, reader);
+                    Some(Poll::Ready(Some(message)))
+                }
+                // The end of the turn makes the actor dormant and receiving in one step.
+                Poll::Pending if core.is_own(waker) => {
+                    run.note(run::RECEIVING);
+                    reader.set_waits();
+                    Some(Poll::Pending)
+                }
+                Poll::Ready(None) if core.mailbox.state.termination().is_none() => {
+                    end_wait(core, reader);
+                    Some(Poll::Ready(None))
+                }
+                // Polled with another waker, or terminated: `poll_recv_anyhow` decides.
+                Poll::Pending | Poll::Ready(None) => None,
+            }
+        });
+        polled.flatten()
+    }
+
+    /// Polls in every other case: outside the actor's run, with sources, or at the end of a batch.
+    #[cold]
+    #[inline(never)]
+    fn poll_recv_anyhow(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        let polled = self.poll_recv_fully(waker);
+        if polled.is_ready() {
+            self.parts().1.forget_other();
+        }
+        polled
+    }
+
+    fn poll_recv_fully(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        self.close_sources_if_closed();
+        if self.core.at().is_terminated() {
+            return self.poll_terminated(waker);
+        }
+        self.lose_if_stopped_now();
+        // In a simulation the earlier actions of a turn take effect before the turn sees newer
+        // messages. A poll in the actor's own task ends the turn for that; any other applies them.
+        let mut is_over = self.core.header.is_traced() && context::has_effects();
+        if is_over && !self.core.at().is_own(waker) {
+            context::apply_effects();
+            is_over = false;
+        }
+        if is_over || run::is_spent(context::is_alone) {
+            waker.wake_by_ref();
+            return Poll::Pending;
+        }
+        let mut message = None;
+        if (self.parts().1.sources()).is_some_and(|sources| sources.take_turn()) {
+            message = self.poll_sources(Some(waker));
+        }
+        loop {
+            if message.is_none() {
+                let (core, reader) = self.parts();
+                match reader.receive(&core.mailbox) {
+                    Poll::Ready(Some(received)) => {
+                        core.received(&received);
+                        message = Some(received);
+                    }
+                    Poll::Ready(None) => return self.poll_closed(waker),
+                    Poll::Pending => message = self.poll_sources(Some(waker)),
+                }
+            }
+            let (core, reader) = self.parts();
+            if message.is_some() {
+                run::spend();
+                end_wait(core, reader);
+                return Poll::Ready(message);
+            }
+            if core.receive_in_run(waker) || core.mailbox.wait(reader.waker_or(waker)) {
+                if core.header.is_traced() {
+                    await_message();
+                }
+                reader.set_waits();
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Receives the results of the children, then `None`.
+    fn poll_closed(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        self.close_sources();
+        let (core, reader) = self.parts();
+        end_wait(core, reader);
+        // A termination may have dropped messages, so `None` would be wrong.
+        if core.mailbox.state.termination().is_some() {
+            return self.poll_terminated(waker);
+        }
+        if !reader.has_sources() {
+            return Poll::Ready(None);
+        }
+        self.end_children();
+        let message = self.poll_sources(Some(waker));
+        let (core, reader) = self.parts();
+        if message.is_some() || !reader.has_sources() {
+            run::spend();
+            return Poll::Ready(message);
+        }
+        if core.header.is_traced() {
+            await_message();
+        }
+        // The actor itself is woken by a kill in any case.
+        if !core.is_own(waker) {
+            if !core.mailbox.wait_for_termination(reader.waker_or(waker)) {
+                return self.poll_terminated(waker);
+            }
+            reader.set_waits();
+        }
+        Poll::Pending
+    }
+
+    /// Stays pending in the actor's own run, at whose end a killed or cancelled actor is dropped.
+    /// Elsewhere it returns `None`.
+    pub(super) fn poll_terminated(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        self.give_up();
+        if self.core.at().receive_in_run(waker) {
+            Poll::Pending
+        } else {
+            Poll::Ready(None)
+        }
     }
 }

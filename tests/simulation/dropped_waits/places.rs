@@ -26,7 +26,7 @@ const PLACES: &[(&str, Tested)] = &[
     ("actor/ask.rs Ask", By("questions")),
     ("actor/context/recv.rs Recv", By("messages")),
     ("actor/context/recv.rs Context", By("messages")),
-    ("actor/context/recv.rs recv", Within("Recv")),
+    ("actor/context.rs recv", Within("Recv")),
     ("actor/handle.rs Join", By("the_end_of_an_actor")),
     ("actor/incarnation.rs incarnation", By("messages")),
     ("actor/lifecycle.rs Attempt", Within("incarnation")),

@@ -104,7 +104,7 @@ fn messages_that_a_machine_has_saved(home: &Home) {
             begun.wait().await;
             saves.tell(Order::Log(3)).unwrap();
             way.end(&saves);
-            end.open();
+            way.go_on(&end);
             assert_eq!(saves.join().await.is_ok(), way != Way::Kill);
             let handled: &[_] = match way {
                 // The saved ones come again after the change.
@@ -132,7 +132,7 @@ fn an_incarnation_and_its_lender(home: &Home) {
             lends.tell(Order::Log(1)).unwrap();
             begun.wait().await;
             way.end(&lends);
-            end.open();
+            way.go_on(&end);
             let handled = match lends.join().await {
                 Ok((handled, is_over)) => {
                     assert!(is_over);
@@ -168,7 +168,7 @@ fn a_restart_after_the_message_in_hand(home: &Home) {
             panics.tell(Order::Log(1)).unwrap();
             begun.wait().await;
             way.end(&panics);
-            end.open();
+            way.go_on(&end);
             let result = panics.join().await;
             let (handled, undelivered): (&[_], &[_]) = match way {
                 Way::Stop => (&[1], &[]),

@@ -22,6 +22,12 @@ async fn hold_until(child: &Address<Job>, until: &Gate) {
     holds.wait().await;
 }
 
+async fn until_closed(child: &Address<Job>) {
+    while !child.is_closed() {
+        yield_now().await;
+    }
+}
+
 #[test]
 fn a_tree_that_is_stopped_at_once_ends_its_youngest_child_first() {
     everywhere(|| async {
@@ -34,16 +40,19 @@ fn a_tree_that_is_stopped_at_once_ends_its_youngest_child_first() {
         let d = start(&tree, &log, "d");
         number(&d).await;
         log.take();
-        let until = Gate::default();
-        for held in [&a, &c] {
-            hold_until(held, &until).await;
+        let [of_a, of_c] = [Gate::default(), Gate::default()];
+        for (held, until) in [(&a, &of_a), (&c, &of_c)] {
+            hold_until(held, until).await;
             held.tell(Job::Note(1)).unwrap();
         }
         tree.stop_now();
         d.closed().await;
-        // The older ones wait for the message in hand.
+        until_closed(&c).await;
+        // The older ones go on until it has ended.
         assert!(!a.is_closed());
-        until.open();
+        of_c.open();
+        until_closed(&a).await;
+        of_a.open();
         tree.join().await.unwrap();
         below.join().await.unwrap();
         assert_eq!(log.take(), ["-d", "-c", "-b", "-a"]);
@@ -58,15 +67,13 @@ fn a_stop_at_once_drops_what_a_stop_has_left() {
         let [a, _, c] = start_three(&tree, &log);
         number(&c).await;
         log.take();
-        let until = Gate::default();
-        for held in [&a, &c] {
-            hold_until(held, &until).await;
+        let [of_a, of_c] = [Gate::default(), Gate::default()];
+        for (held, until) in [(&a, &of_a), (&c, &of_c)] {
+            hold_until(held, until).await;
             held.tell(Job::Note(1)).unwrap();
         }
         tree.stop();
-        while !c.is_closed() {
-            yield_now().await;
-        }
+        until_closed(&c).await;
         tree.stop_now();
         // It has reached the child when the child refuses for that reason.
         loop {
@@ -75,7 +82,9 @@ fn a_stop_at_once_drops_what_a_stop_has_left() {
                 _ => yield_now().await,
             }
         }
-        until.open();
+        of_c.open();
+        until_closed(&a).await;
+        of_a.open();
         tree.join().await.unwrap();
         assert_eq!(log.take(), ["-c", "-b", "-a"]);
     });

@@ -255,6 +255,15 @@ impl Inner {
     /// Cancels and drops everything that is neither exempt nor held by a thread. Returns how many
     /// actors and tasks are held.
     pub(crate) fn cancel_all(&self) -> usize {
+        let still = self.cancel_queued();
+        // A thread that does not come back keeps an actor, but not the messages of that actor. They
+        // are refused only now, since the drop of a message may wait for the end of the actor.
+        self.live.refuse_cells(&self.shutdown.exempted());
+        still
+    }
+
+    /// Does the same, but leaves the messages of what is held. A worker may hold it in its own queue.
+    pub(crate) fn cancel_queued(&self) -> usize {
         let spare = self.shutdown.exempted();
         for runnable in self.shutdown.unspare() {
             self.drop_unneeded(runnable);
@@ -267,10 +276,6 @@ impl Inner {
             self.drain();
             let still = self.live.others(&spare);
             if still == 0 || still >= left {
-                // A thread that does not come back keeps an actor, but not the messages of that
-                // actor. They are refused only now, since the drop of a message may wait for the
-                // end of the actor.
-                self.live.refuse_cells(&spare);
                 return still;
             }
             left = still;

@@ -180,7 +180,7 @@ fn leave(
 /// its turn. And it may wait for a thread that waits for the drop of that task.
 fn cancel_rest(inner: &Inner) {
     if !mutant("a_worker_leaves_what_its_last_turn_left") {
-        inner.cancel_all();
+        inner.cancel_queued();
     }
     inner.drain();
 }

@@ -1,8 +1,8 @@
 //! The children of an actor, in the order of their adoption.
 //!
 //! A child's result is a message for its parent. The list has an address of each child, until the
-//! parent has the result or ends. Stopping a child is final, so each is stopped once, and at most once
-//! more at once.
+//! parent has the result or ends. Stopping a child is final, so each is stopped at most once, and at
+//! once at most once.
 
 use std::collections::BTreeMap;
 use std::task::{Context as TaskContext, Poll};

@@ -27,7 +27,8 @@ use crate::waiters::Ticket;
 /// shorter time would leave threads behind that are only busy.
 const TURN_ENDS: Duration = Duration::from_millis(500);
 
-/// How long a shutdown waits for actors before it says which.
+/// How long a shutdown waits for actors before it says which. Most have ended by then, and of the
+/// default grace of 5 s there is enough left to look into it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns the time of one turn after the deadline or, if that has passed, after now.

@@ -60,7 +60,8 @@ pub(crate) struct Progress {
     report: Option<ShutdownReport>,
 }
 
-/// The maximum number of actors that a report or a warning of a shutdown names.
+/// The maximum number of actors that a report names: more would say nothing new, and a report is
+/// copied.
 const NAMED_MAX: usize = 100;
 
 impl ShutdownState {

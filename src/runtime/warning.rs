@@ -50,8 +50,8 @@ pub enum Warning {
     LeftAlone(Vec<ActorStatus>),
     /// A shutdown waits for these actors, which have not ended one second after they were asked to.
     ///
-    /// One that is dormant waits for something that its handler awaits. The others are in a turn, or
-    /// still have messages. They are cancelled when the [grace](crate::Builder::grace) is over.
+    /// One that is dormant waits for something in a handler, or for the end of a child. The others are
+    /// in a turn, or still have messages. They are cancelled when the [grace](crate::Builder::grace) is over.
     ShutdownWaits(Vec<ActorStatus>),
     /// A worker has panicked outside any turn: its driver, its policy, or the runtime itself.
     ///
@@ -150,7 +150,7 @@ impl Display for Warning {
                 write_list(f, named, |f, actor| {
                     write_task(f, &actor.task, actor.spawned_at)?;
                     f.write_str(match (actor.is_dormant, actor.mailbox) {
-                        (true, _) => ", which waits in a handler",
+                        (true, _) => ", which waits",
                         (false, 0) => ", which runs",
                         (false, _) => ", which has messages",
                     })
@@ -174,7 +174,7 @@ impl Display for Warning {
     }
 }
 
-/// The maximum number of actors that a line names.
+/// The maximum number of actors that a line names: about as many as a terminal shows at a glance.
 const NAMED_MAX: usize = 10;
 
 const ADVICE: &str = "blocking calls belong in `unblock`";

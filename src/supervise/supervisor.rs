@@ -284,7 +284,7 @@ impl Supervisor {
     /// Stops the tree at once: the youngest child first, each after the one before has ended.
     ///
     /// Each child ends [after the message in hand](Address::stop_now), and is killed if that takes
-    /// longer than the [`grace`](SupervisorBuilder::grace). Until its turn comes, a child goes on, since
+    /// longer than the [`grace`](SupervisorBuilder::grace). Until its turn comes, a child goes on:
     /// younger ones may need it for what they have in hand. A child that waits for its start or
     /// restart is killed. From now on no child is started.
     ///

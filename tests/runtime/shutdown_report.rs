@@ -341,7 +341,7 @@ fn a_shutdown_that_takes_long_names_the_actors_that_it_waits_for() {
                 text.starts_with("the shutdown waits for 1 actor: "),
                 "{text}"
             );
-            assert!(text.ends_with(", which waits in a handler"), "{text}");
+            assert!(text.ends_with(", which waits"), "{text}");
             stays.kill();
             let report = shutdown.join();
             assert_eq!((report.ended, report.cancelled), (2, 0));

@@ -108,6 +108,16 @@ fn worker() -> (Worker, Log<u32>) {
     (actor(works), log)
 }
 
+/// Lets an actor hold a message until the returned gate opens. Returns when it does.
+async fn hold(worker: &Address<Order>) -> Gate {
+    let (begun, end) = (Gate::default(), Gate::default());
+    worker
+        .tell(Order::Hold(begun.clone(), end.clone()))
+        .unwrap();
+    begun.wait().await;
+    end
+}
+
 /// Logs the numbers of undelivered orders.
 fn into(left: &Log<u32>) -> impl FnMut(Order) + Send + 'static {
     let left = left.clone();
@@ -123,11 +133,7 @@ fn the_message_in_hand(home: &Home) {
         for way in Way::ALL {
             let (worker, log) = worker();
             let worker = home.spawn(worker);
-            let (begun, end) = (Gate::default(), Gate::default());
-            worker
-                .tell(Order::Hold(begun.clone(), end.clone()))
-                .unwrap();
-            begun.wait().await;
+            let end = hold(&worker).await;
             way.end(&worker);
             assert!(worker.is_closed());
             way.go_on(&end);
@@ -221,11 +227,7 @@ fn a_sender_in_the_line(home: &Home) {
         for way in Way::ALL {
             let (worker, _) = worker();
             let worker = home.spawn(worker.capacity(1));
-            let (begun, end) = (Gate::default(), Gate::default());
-            worker
-                .tell(Order::Hold(begun.clone(), end.clone()))
-                .unwrap();
-            begun.wait().await;
+            let end = hold(&worker).await;
             worker.tell(Order::Log(1)).unwrap();
             let address = worker.address();
             let mut waits = Box::pin(address.send(Order::Log(2)));
@@ -390,12 +392,8 @@ fn a_stronger_way_after_a_weaker_one(home: &Home) {
             let (worker, log) = worker();
             let left = Log::default();
             let worker = home.spawn(worker.on_undelivered(into(&left)));
-            let (begun, end) = (Gate::default(), Gate::default());
-            worker
-                .tell(Order::Hold(begun.clone(), end.clone()))
-                .unwrap();
+            let end = hold(&worker).await;
             worker.tell(Order::Log(1)).unwrap();
-            begun.wait().await;
             first.end(&worker);
             then.end(&worker);
             let is_killed = first == Way::Kill || then == Way::Kill;

@@ -6,7 +6,7 @@ use greenroom::supervise::Restarts;
 use greenroom::time::RetryIntervals;
 use greenroom::{AskError, Context, Detached, Fault, actor};
 
-use super::{Order, Way, into, work, worker};
+use super::{Order, Way, hold, into, work, worker};
 use crate::support::{
     Gate, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, on_threads, poll_here, within,
 };
@@ -30,10 +30,8 @@ fn a_child(home: &Home) {
             let (child, log) = worker();
             let (left, results) = (Log::default(), Log::default());
             let child = home.spawn(child.on_undelivered(into(&left)));
-            let (begun, end) = (Gate::default(), Gate::default());
-            child.tell(Order::Hold(begun.clone(), end.clone())).unwrap();
+            let end = hold(&child).await;
             child.tell(Order::Log(1)).unwrap();
-            begun.wait().await;
             let (address, own) = (child.address(), results.clone());
             let parent = home.spawn(actor(move |mut cx: Context<u32>| async move {
                 cx.adopt(child, |result| result.unwrap_or(0));
@@ -97,11 +95,9 @@ fn messages_that_a_machine_has_saved(home: &Home) {
             let (log, left) = (Log::default(), Log::default());
             let saves = Saves(log.clone()).into_builder(());
             let saves = home.spawn(saves.on_undelivered(into(&left)));
-            let (begun, end) = (Gate::default(), Gate::default());
             saves.tell(Order::Log(1)).unwrap();
             saves.tell(Order::Log(2)).unwrap();
-            saves.tell(Order::Hold(begun.clone(), end.clone())).unwrap();
-            begun.wait().await;
+            let end = hold(&saves).await;
             saves.tell(Order::Log(3)).unwrap();
             way.end(&saves);
             way.go_on(&end);
@@ -127,10 +123,8 @@ fn an_incarnation_and_its_lender(home: &Home) {
                 (handled.unwrap(), cx.recv().await.is_none())
             });
             let lends = home.spawn(lends.on_undelivered(into(&left)));
-            let (begun, end) = (Gate::default(), Gate::default());
-            lends.tell(Order::Hold(begun.clone(), end.clone())).unwrap();
+            let end = hold(&lends).await;
             lends.tell(Order::Log(1)).unwrap();
-            begun.wait().await;
             way.end(&lends);
             way.go_on(&end);
             let handled = match lends.join().await {

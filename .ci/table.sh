@@ -6,7 +6,8 @@
 # "beside": may run beside one other check. "alone": has the machine to itself, since it looks at
 # the clock or keeps every core busy.
 #
-# Two long ones that do not wait for the same build begin first.
+# Two long ones that do not wait for the same build begin first, and the short ones that wait for
+# `build` after them.
 #
 # "each": a part of each run. "gate": only of runs without `--all`, which has a check that contains
 # it. "all": only of `--all`, since it is slow and seldom finds what the others do not.
@@ -22,7 +23,9 @@ readonly TABLE='
   format                  60  beside  each  failed   rustfmt
   build                 1500  beside  each  failed   .
   loom                   900  beside  gate  failed   .
+  loom_all              3600  beside  all   failed   .
   asan                  1500  beside  gate  failed   .
+  asan_all              2400  beside  all   failed   .
   mistakes               300  beside  each  skipped  tests/mistakes
   workflows              120  beside  each  skipped  linter
   xtask                  120  beside  each  failed   clippy .
@@ -63,8 +66,6 @@ readonly TABLE='
   clippy_winit           300  beside  all   failed   clippy examples/winit
   peers                  900  beside  all   failed   benches/peers
   comparison             900  beside  all   failed   benches/comparison
-  loom_all              3600  beside  all   failed   .
-  asan_all              2400  beside  all   failed   .
   asan_kept             2400  beside  all   failed   .
   tsan                  2400  beside  all   failed   .
   tests                 1500  alone   each  failed   .

@@ -97,7 +97,11 @@ impl<M> CoreRef<'_, M> {
         }
         let report = |panic| self.report(panic, FaultyPart::OnUndelivered);
         let lose = || self.mailbox.lose_late(message, report);
-        self.pass_on(loss::during(|| self.closed_detail(), lose));
+        self.pass_on(match self.mailbox.keeps_undelivered() {
+            // What the function does with the message is not because of the end.
+            true => lose(),
+            false => loss::during(|| self.closed_detail(), lose),
+        });
     }
 
     /// Gives up a permit.

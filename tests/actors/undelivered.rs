@@ -22,6 +22,7 @@ in_every_home!(
     handled_and_refused_messages_are_not_undelivered,
     the_function_is_dropped_with_the_actor,
     an_undelivered_question_ends_as_its_message_does,
+    a_question_whose_permit_is_used_after_the_end_ends_as_its_message_does,
     a_context_that_was_moved_out_gives_back_its_messages_in_order,
 );
 
@@ -243,6 +244,23 @@ fn an_undelivered_question_ends_as_its_message_does(home: &Home) {
         };
         assert_eq!(*detail.why(), AskCause::ReplyDropped);
         assert_eq!(detail.actor().and_then(|actor| actor.name()), Some("ends"));
+    });
+}
+
+fn a_question_whose_permit_is_used_after_the_end_ends_as_its_message_does(home: &Home) {
+    home.block_on(async {
+        let ends = actor(|cx: Context<Reply<u32>>| async move { drop(cx) });
+        let held = home.hold();
+        let ends = home.spawn(ends.on_undelivered(drop));
+        let permit = ends.address().reserve().await.unwrap();
+        drop(held);
+        ends.join().await.unwrap();
+        let (reply, answer) = Reply::pair();
+        permit.send(reply);
+        let Err(AskError::NoReply(detail)) = answer.await else {
+            panic!("there is no reply");
+        };
+        assert_eq!(*detail.why(), AskCause::ReplyDropped);
     });
 }
 

@@ -10,7 +10,8 @@
 # `build` after them.
 #
 # "each": a part of each run. "gate": only of runs without `--all`, which has a check that contains
-# it. "all": only of `--all`, since it is slow and seldom finds what the others do not.
+# it. "all": only of `--all`, since it is slow and seldom finds what the others do not. "named": only if
+# it is named, since it takes hours.
 #
 # "77": what it means that a check gives 77, for "can't be done here". "failed" is the rule. "skipped"
 # is counted as such, and never as passed.
@@ -24,6 +25,7 @@ readonly TABLE='
   build                 1500  beside  each  failed   .
   loom                   900  beside  gate  failed   .
   loom_all              3600  beside  all   failed   .
+  loom_deep            18000  beside  named failed   .
   asan                  1500  beside  gate  failed   .
   asan_all              2400  beside  all   failed   .
   mistakes               300  beside  each  skipped  tests/mistakes

@@ -8,7 +8,7 @@
 //! 6 * 7 = 42
 //! asked through the front desk: 12
 //! no answer in time
-//! no answer: actor #1 dropped the reply
+//! no answer: calculator #1 dropped the reply
 //! ```
 
 use std::time::Duration;

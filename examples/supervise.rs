@@ -10,8 +10,8 @@
 //! picture it prints lines like these:
 //!
 //! ```text
-//! reader begins anew (1): panicked: not text
-//! notes/face.png: reader panicked: not text
+//! "reader" #3 begins anew (1): panicked: not text
+//! notes/face.png: "reader" #3 panicked: not text
 //! the reader ends
 //! the index ends: files 2, words 311, most frequent "the"
 //! reader: restarts 1, last fault: not text

@@ -84,22 +84,22 @@
 //! # let failure = greenroom::policy::Simulated::new(3).try_run(two_pay_in()).unwrap_err();
 //! # let text = failure.to_string();
 //! # let text = text.split_once("3\nin step").unwrap().1;
-//! # assert_eq!(text, &"
+//! # assert_eq!(text, &r#"
 //! in step 11, at 0.000011 s of virtual time
 //!   step          time  task: events
-//!      1      0.000001  main: spawns account, spawns task #2, spawns task #3
-//!      2      0.000002  task #2: sends #1 Account to account
-//!      3      0.000003  account: gets #1 Account from task #2, wakes task #2
-//!      4      0.000004  task #3: sends #2 Account to account
-//!      5      0.000005  account: gets #2 Account from task #3, wakes task #3
-//!      6      0.000006  task #3: sends #3 Account to account, ends
-//!      7      0.000007  account: gets #3 Account from task #3
-//!      8      0.000008  task #2: sends #4 Account to account, ends, wakes main
+//!      1      0.000001  main: spawns "account" #1, spawns task #2, spawns task #3
+//!      2      0.000002  task #2: sends #1 Account to "account" #1
+//!      3      0.000003  "account" #1: gets #1 Account from task #2, wakes task #2
+//!      4      0.000004  task #3: sends #2 Account to "account" #1
+//!      5      0.000005  "account" #1: gets #2 Account from task #3, wakes task #3
+//!      6      0.000006  task #3: sends #3 Account to "account" #1, ends
+//!      7      0.000007  "account" #1: gets #3 Account from task #3
+//!      8      0.000008  task #2: sends #4 Account to "account" #1, ends, wakes main
 //!      9      0.000009  main runs
-//!     10      0.000010  account: gets #4 Account from task #2, ends, wakes main
+//!     10      0.000010  "account" #1: gets #4 Account from task #2, ends, wakes main
 //!     11      0.000011  main runs
 //! to run it again: greenroom::sim::run(3, ..)
-//! # "["\nin step".len()..]);
+//! # "#["\nin step".len()..]);
 //! ```
 //!
 //! Messages are numbered in the order in which they are sent. Both clients receive the balance, in

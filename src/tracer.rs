@@ -6,17 +6,17 @@
 mod call;
 mod event;
 mod lines;
-mod name;
 mod note;
 #[cfg(feature = "tracing")]
 mod spans;
+mod subject;
 
 pub use call::Tracer;
 pub use call::forwarding;
 pub(crate) use call::{call, forwarded_from, trace, wants};
 pub use event::{Event, EventKind, Level, LevelError, MessageSource};
 pub use lines::Lines;
-pub(crate) use name::{Subject, called, short};
 pub use note::{NoteKind, text_of};
 #[cfg(feature = "tracing")]
 pub use spans::Tracing;
+pub(crate) use subject::Subject;

@@ -261,7 +261,7 @@ impl Log {
         match key {
             Key::Tasks => index_in(indices, actors, key, || "plain tasks".to_owned()),
             _ if is_full => index_in(indices, actors, Key::Others, || "other actors".to_owned()),
-            _ => index_in(indices, actors, key, || task.to_string()),
+            _ => index_in(indices, actors, key, || task.called().into_owned()),
         }
     }
 

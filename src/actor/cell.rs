@@ -40,10 +40,10 @@ use super::reader::Reader;
 use crate::blocks;
 use crate::contain::drop_result;
 use crate::error::Fault;
+use crate::info::TypeNames;
 use crate::mailbox::Termination;
 use crate::sync::UnsafeCell;
 use crate::task::{ActorExecutor, Header, VTable, is_large};
-use crate::tracer::Subject;
 
 /// What only this type can do is little, since each actor has a copy of it: the rest is in [`Base`].
 #[repr(C)]
@@ -127,12 +127,13 @@ where
         discard: Self::discard,
         free: Self::free,
         take_result: Self::take_result,
-        subject: Self::subject,
         reader: Self::reader,
+        types: TypeNames::of::<Fut, A>,
         schedule: Base::<M, H>::schedule,
         wake: Base::<M, H>::wake,
         end: Base::<M, H>::end_by,
         info: Base::<M, H>::info,
+        subject: Base::<M, H>::subject,
         delivery: Base::<M, H>::delivery,
         look: Base::<M, H>::look,
         hooks: Base::<M, H>::hooks,
@@ -282,16 +283,6 @@ where
     unsafe fn free(header: NonNull<Header>) {
         // SAFETY: (CELL-2) the last reference; the memory is of `room`, in `create`.
         unsafe { blocks::discard(Core::<M>::of(header).cast::<Self>()) };
-    }
-
-    /// # Safety
-    /// As [`VTable::subject`].
-    unsafe fn subject(header: NonNull<Header>) -> Subject {
-        // SAFETY: (CELL-1) and the caller's reference.
-        let cell = unsafe { Self::of(header) };
-        cell.base
-            .core
-            .subject_of(type_name::<Fut>(), type_name::<A>())
     }
 
     /// # Safety

@@ -23,7 +23,7 @@ use crate::sync::Process;
 use crate::task::{
     Header, Label, Look, MessageEvent, MessageInfo, TaskHooks, TaskInfo, VTable, as_run, run,
 };
-use crate::tracer::{Subject, Tracer};
+use crate::tracer::Tracer;
 
 /// The part of a cell that depends on its message type alone.
 ///
@@ -85,8 +85,8 @@ impl<M> Core<M> {
     }
 
     pub(super) fn info(&self) -> TaskInfo {
-        let name = self.mailbox.name().cloned();
-        TaskInfo::of_actor(self.header.id(), name, self.header.priority())
+        let (header, name) = (&self.header, self.mailbox.name().cloned());
+        TaskInfo::of_actor(header.id(), name, header.vtable.types, header.priority())
     }
 
     pub(super) fn look(&self) -> Look {
@@ -243,12 +243,6 @@ impl<'a, M> CoreRef<'a, M> {
         }
     }
 
-    /// Returns what events of this actor are about.
-    pub(super) fn subject(self) -> Subject {
-        // SAFETY: (CELL-2) a reference is held.
-        unsafe { (self.header.vtable.subject)(self.header()) }
-    }
-
     /// Returns the user's tracer, if there is one.
     pub(super) fn tracer(self) -> Option<&'a dyn Tracer> {
         self.hooks().tracer()
@@ -319,13 +313,9 @@ impl<'a, M> CoreRef<'a, M> {
     pub(super) fn report(self, panic: Panic, part: FaultyPart) {
         let fault = Fault::Panicked(panic);
         self.faulted(&fault, part);
-        self.hooks().report(&UnhandledFault {
-            name: self.name(),
-            id: Some(self.header.id()),
-            fault: &fault,
-            is_source: part == FaultyPart::Source,
-            is_on_undelivered: part == FaultyPart::OnUndelivered,
-        });
+        let info = self.info();
+        let unhandled = UnhandledFault::of_actor(&info, &fault, Some(part));
+        self.hooks().report(&unhandled);
     }
 
     // -- counts -------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ use slab::Slab;
 
 use super::address::Address;
 use super::ask::Answer;
+use super::undelivered::detail_about;
 use crate::contain::{KeptWaker, Panic, attempt, contain};
 use crate::error::AskError;
 use crate::lock::SpinLock;
@@ -220,7 +221,7 @@ fn message<M, T>(
     make: impl FnOnce(Result<T, AskError>) -> M,
 ) -> Result<M, Panic> {
     if let Err(AskError::NoReply(detail)) = &mut answer {
-        detail.name_actor(|| asked);
+        detail.name_actor(|why| detail_about(asked, why));
     }
     attempt(|| make(answer))
 }

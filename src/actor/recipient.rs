@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::{Core, CoreArc, CoreRef};
+use super::undelivered::detail_about;
 use crate::error::{AskDetail, AskError, End, TellError};
 use crate::mailbox::{Flags, Refused};
 use crate::runtime::deadlock::WaitsFor;
@@ -79,7 +80,7 @@ impl<'a, M> RecipientRef<'a, M> {
     #[cold]
     pub(super) fn named(self, mut error: AskError) -> AskError {
         if let AskError::NoReply(detail) = &mut error {
-            detail.name_actor(|| self.view().info());
+            detail.name_actor(|why| detail_about(self.view().info(), why));
         }
         error
     }

@@ -20,6 +20,7 @@ use super::core::ActorOptions;
 use super::handle::Handle;
 use crate::contain::contain;
 use crate::error::{SpawnError, SpawnProblem};
+use crate::info::TypeNames;
 use crate::mailbox::{AnyBond, HookOptions, Hooks, MailboxOptions};
 use crate::sync::Mutex;
 
@@ -147,7 +148,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///     sum.join().await.unwrap();
     /// });
     /// let failure = run.unwrap_err();
-    /// assert!(failure.trace().contains("main: spawns sum, sends #1 Increment(3) to sum"));
+    /// let sent = r#"main: spawns "sum" #1, sends #1 Increment(3) to "sum" #1"#;
+    /// assert!(failure.trace().contains(sent));
     /// ```
     pub fn show(mut self) -> Self
     where
@@ -327,7 +329,10 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     {
         let (executor, _kept) = match self.judge() {
             Ok(executor) => executor,
-            Err(problem) => panic!("{}", self.options.describe(problem)),
+            Err(problem) => panic!(
+                "{}",
+                self.options.describe(problem, TypeNames::of::<Fut, A>)
+            ),
         };
         let options = self.options.for_cell();
         let (core, refused) = cell::new(executor, (self.actor, self.begin), options);
@@ -406,7 +411,10 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     #[track_caller]
     pub(super) fn take_apart(self) -> (CellParts<M, A, Fut>, ActorOptions<M>) {
         if let Err(problem) = self.options.judge() {
-            panic!("{}", self.options.describe(problem));
+            panic!(
+                "{}",
+                self.options.describe(problem, TypeNames::of::<Fut, A>)
+            );
         }
         ((self.actor, self.begin), self.options.for_cell())
     }
@@ -432,10 +440,12 @@ impl<M> Options<M> {
         }
     }
 
-    fn describe(&self, problem: SpawnProblem) -> String {
+    /// Returns the text of a panic. The actor has no number yet.
+    #[cold]
+    fn describe(&self, problem: SpawnProblem, types: fn() -> TypeNames) -> String {
         match &self.name {
-            Some(name) => format!("cannot spawn the actor {name:?}: {problem}"),
-            None => format!("cannot spawn an actor: {problem}"),
+            Some(name) => format!("cannot spawn {name:?}: {problem}"),
+            None => format!("cannot spawn {}: {problem}", types().called()),
         }
     }
 }

@@ -15,11 +15,10 @@ use super::family::parent_of;
 use super::recipient::RecipientRef;
 use crate::contain::attempt;
 use crate::error::{Fault, FaultyPart};
+use crate::info::short;
 use crate::mailbox::{Batch, SOURCE};
 use crate::task::{MessageEvent, run};
-use crate::tracer::{
-    self, EventKind, Level, MessageSource, Subject, called, forwarded_from, short,
-};
+use crate::tracer::{self, EventKind, Level, MessageSource, Subject, forwarded_from};
 
 /// Returns who sends on this thread, as the receiver sees it.
 pub(super) fn sender() -> u64 {
@@ -39,13 +38,12 @@ impl<M> Core<M> {
             .map_or_else(|| short(type_name::<M>()), Cow::Borrowed)
     }
 
-    /// Returns what events of this actor are about, given the names of the types of its future, and
-    /// of its function or value.
-    pub(super) fn subject_of(&self, future: &'static str, actor: &'static str) -> Subject {
+    /// Returns what events of this actor are about.
+    pub(super) fn subject(&self) -> Subject {
         let info = self.info();
         let called = match info.name() {
             Some(_) => Cow::default(),
-            None => called(future, actor),
+            None => (self.header.vtable.types)().called(),
         };
         Subject {
             actor: Some(info),

@@ -6,9 +6,17 @@
 use super::core::{Core, CoreRef};
 use crate::contain::Panic;
 use crate::error::{AskCause, AskDetail, End, FaultyPart};
+use crate::info::TaskInfo;
 use crate::mailbox::{Batch, Termination};
 use crate::runtime::context;
 use crate::task::{loss, run};
+
+/// Returns a detail about this actor. In a simulation its text has the number of the actor there.
+#[cold]
+pub(super) fn detail_about(actor: TaskInfo, why: AskCause) -> AskDetail {
+    let label = context::simulated(|engine, _| engine.label_of(&actor)).flatten();
+    AskDetail::new(Some(actor), why).shown_as(label)
+}
 
 impl<M> Core<M> {
     /// Returns the detail for an ask that this end of the actor leaves without an answer. An actor
@@ -19,7 +27,7 @@ impl<M> Core<M> {
             End::Returned if self.is_stopped_now() => AskCause::StoppedNow,
             end => end.cause(text),
         };
-        AskDetail::new(Some(self.info()), cause)
+        detail_about(self.info(), cause)
     }
 
     /// Completes the replies that were lost by a panic, which was caught in the actor's turn.
@@ -32,7 +40,7 @@ impl<M> Core<M> {
     #[cold]
     pub(super) fn caught_detail(&self, panic: &Panic) -> AskDetail {
         let text = panic.text().unwrap_or_default().to_owned();
-        AskDetail::of_caught(self.info(), text)
+        detail_about(self.info(), AskCause::Panicked(text)).of_caught()
     }
 
     /// Returns the detail for an ask that the closed mailbox refuses.
@@ -41,7 +49,7 @@ impl<M> Core<M> {
         match flags.end().or(flags.termination().map(End::from)) {
             Some(end) => self.detail(end),
             None if self.is_stopped_now() => self.detail(End::Returned),
-            None => AskDetail::new(Some(self.info()), AskCause::Stopped),
+            None => detail_about(self.info(), AskCause::Stopped),
         }
     }
 }

@@ -53,7 +53,7 @@ impl std::error::Error for AskError {}
 
 /// The actor that gives no answer, and the cause.
 ///
-/// It is displayed as a short text, such as `tally panicked: overflow`. A clone is cheap. All
+/// It is displayed as a short text, such as `"tally" #7 panicked: overflow`. A clone is cheap. All
 /// details are equal, so that errors can be compared without them.
 ///
 /// ```
@@ -71,7 +71,8 @@ impl std::error::Error for AskError {}
 ///     };
 ///     assert_eq!(detail.actor().and_then(|actor| actor.name()), Some("fragile"));
 ///     assert_eq!(*detail.why(), AskCause::Panicked("broken".into()));
-///     assert_eq!(detail.to_string(), "fragile panicked: broken");
+///     let text = format!("\"fragile\" #{} panicked: broken", fragile.id());
+///     assert_eq!(detail.to_string(), text);
 /// });
 /// ```
 #[derive(Clone)]
@@ -79,6 +80,8 @@ pub struct AskDetail(Arc<Details>);
 
 struct Details {
     actor: Option<TaskInfo>,
+    /// The actor as the text shows it, if that is another number.
+    label: Option<TaskInfo>,
     why: AskCause,
     /// Whether the actor goes on, or may go on: its panic was caught in its turn.
     is_caught: bool,
@@ -116,18 +119,26 @@ impl AskDetail {
     pub(crate) fn new(actor: Option<TaskInfo>, why: AskCause) -> Self {
         AskDetail(Arc::new(Details {
             actor,
+            label: None,
             why,
             is_caught: false,
         }))
     }
 
-    /// Creates the detail of a panic that was caught in the actor's turn.
-    pub(crate) fn of_caught(actor: TaskInfo, text: String) -> Self {
-        AskDetail(Arc::new(Details {
-            actor: Some(actor),
-            why: AskCause::Panicked(text),
-            is_caught: true,
-        }))
+    /// Sets the label of the actor in the text of a new detail.
+    pub(crate) fn shown_as(mut self, label: Option<TaskInfo>) -> Self {
+        if let Some(details) = Arc::get_mut(&mut self.0) {
+            details.label = label;
+        }
+        self
+    }
+
+    /// Marks a new detail as that of a panic that was caught in the actor's turn.
+    pub(crate) fn of_caught(mut self) -> Self {
+        if let Some(details) = Arc::get_mut(&mut self.0) {
+            details.is_caught = true;
+        }
+        self
     }
 
     /// Returns whether the end of the actor with this id has lost the reply.
@@ -139,12 +150,12 @@ impl AskDetail {
         !lives && !self.0.is_caught && self.actor().is_some_and(|info| info.id() == actor)
     }
 
-    /// Names the actor that was asked, if no actor is named.
+    /// Names the actor that was asked, if no actor is named. `about` returns a detail about it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn name_actor(&mut self, actor: impl FnOnce() -> TaskInfo) {
+    pub(crate) fn name_actor(&mut self, about: impl FnOnce(AskCause) -> AskDetail) {
         if self.actor().is_none() {
-            *self = AskDetail::new(Some(actor()), self.why().clone());
+            *self = about(self.why().clone());
         }
     }
 
@@ -179,7 +190,7 @@ impl Eq for AskDetail {}
 
 impl fmt::Display for AskDetail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.actor() {
+        match self.0.label.as_ref().or(self.actor()) {
             Some(actor) => write!(f, "{actor} ")?,
             None => f.write_str("its holder ")?,
         }
@@ -204,13 +215,13 @@ impl fmt::Debug for AskDetail {
     }
 }
 
-/// The actors that wait in an [`AskError::Deadlock`], such as `a → b → a`.
+/// The actors that wait in an [`AskError::Deadlock`], such as `"a" #1 → "b" #2 → "a" #1`.
 ///
 /// `Deadlock` names the cycle that the asker's ask leads to. Without a cycle, it names the chain
 /// from the asker to an actor that waits for something else.
 ///
-/// An actor is shown by its name, or as `actor #` and its [`id`](crate::Address::id); a simulation
-/// uses numbers of its own. A long text leaves out most names and counts them. A clone is cheap.
+/// An actor is shown as its [`TaskInfo`] is. A long text leaves out most names and counts them. A
+/// clone is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock(Arc<DeadlockNames>);
 

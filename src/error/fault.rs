@@ -5,6 +5,7 @@
 use std::fmt;
 
 use super::{AskCause, Panic};
+use crate::info::TaskInfo;
 
 /// The reason why an actor has no result.
 #[derive(Debug)]
@@ -72,9 +73,13 @@ impl End {
 }
 
 /// A fault that no join receives, as reported to [`on_fault`](crate::Builder::on_fault).
+///
+/// It is displayed as a short text, such as `"tally" #7 panicked: overflow`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UnhandledFault<'a> {
+    /// The actor; `None` for a task.
+    pub actor: Option<&'a TaskInfo>,
     /// The name of the actor; `None` if it has no name, or for a plain task. For a task of a
     /// [looper](crate::looper) it is the name of the looper.
     pub name: Option<&'a str>,
@@ -97,7 +102,23 @@ pub(crate) enum FaultyPart {
     OnUndelivered,
 }
 
-impl UnhandledFault<'_> {
+impl<'a> UnhandledFault<'a> {
+    /// Creates the report of a fault of this actor or, if one is given, of a part of it.
+    pub(crate) fn of_actor(
+        actor: &'a TaskInfo,
+        fault: &'a Fault,
+        part: Option<FaultyPart>,
+    ) -> Self {
+        UnhandledFault {
+            actor: Some(actor),
+            name: actor.name(),
+            id: Some(actor.id()),
+            fault,
+            is_source: part == Some(FaultyPart::Source),
+            is_on_undelivered: part == Some(FaultyPart::OnUndelivered),
+        }
+    }
+
     /// Returns the words for the part of the actor that panicked, before the name of the actor.
     pub(crate) fn part(&self) -> &'static str {
         if self.is_source {
@@ -113,9 +134,8 @@ impl UnhandledFault<'_> {
 impl fmt::Display for UnhandledFault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.part())?;
-        match (self.id, self.name) {
-            (Some(id), Some(name)) => write!(f, "actor {name:?} ({id}) {}", self.fault),
-            (Some(id), None) => write!(f, "actor {id} {}", self.fault),
+        match (self.actor, self.name) {
+            (Some(actor), _) => write!(f, "{actor} {}", self.fault),
             (None, Some(name)) => write!(f, "a task of {name} {}", self.fault),
             (None, None) => write!(f, "task {}", self.fault),
         }

@@ -172,6 +172,7 @@ impl Monitor {
     pub(super) fn report(&self, name: &str, fault: &Fault) {
         let Some(runtime) = &self.runtime else { return };
         runtime.report(&UnhandledFault {
+            actor: None,
             name: Some(name),
             id: None,
             fault,

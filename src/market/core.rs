@@ -479,6 +479,7 @@ impl<K: Send + 'static> JobMarket for MarketCore<K> {
     fn report(&self, panic: Panic) {
         let fault = Fault::Panicked(panic);
         let unhandled = UnhandledFault {
+            actor: None,
             name: Some("a market"),
             id: None,
             fault: &fault,

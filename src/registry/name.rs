@@ -129,7 +129,8 @@ impl<M: Send + 'static> Name<M> {
     ///     let second = spawn!(candidate(_), name = "Bob");
     ///     LEADER.register(&first).unwrap();
     ///     let error = LEADER.register(&second).unwrap_err();
-    ///     assert_eq!(error.to_string(), r#"the name "leader" is taken by Ada"#);
+    ///     let text = format!(r#"the name "leader" is taken by "Ada" #{}"#, first.id());
+    ///     assert_eq!(error.to_string(), text);
     ///
     ///     first.stop();
     ///     first.closed().await;

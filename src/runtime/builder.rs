@@ -240,7 +240,7 @@ impl Builder {
     /// An actor may also wait for room in a mailbox ([`send`](crate::Address::send),
     /// [`reserve`](crate::Address::reserve)) or for an end ([`join`](crate::Handle::join),
     /// [`closed`](crate::Address::closed), [`ended`](crate::Address::ended)). An error names such
-    /// waits as well: `a → b (for its end) → a`. A cycle without an ask has no error, so its waits
+    /// waits as well: `"a" #1 → "b" #2 (for its end) → "a" #1`. A cycle without an ask has no error, so its waits
     /// go on, and it is reported once as [`Warning::Deadlock`](crate::Warning::Deadlock). An actor
     /// that receives messages meanwhile is in no cycle, and neither is a plain task.
     ///
@@ -306,7 +306,10 @@ impl Builder {
     ///     a.tell(Friend::Is(b.address())).unwrap();
     ///     b.tell(Friend::Is(a.address())).unwrap();
     ///     match a.ask(Friend::Ask).await {
-    ///         Err(AskError::Deadlock(path)) => assert_eq!(path.as_str(), "a → b → a"),
+    ///         Err(AskError::Deadlock(path)) => {
+    ///             let text = format!(r#""a" #{0} → "b" #{1} → "a" #{0}"#, a.id(), b.id());
+    ///             assert_eq!(path.as_str(), text); // "a" #1 → "b" #2 → "a" #1
+    ///         }
     ///         other => panic!("{other:?}"),
     ///     }
     /// });

@@ -160,6 +160,12 @@ pub(crate) trait RuntimeEngine: Any + Send + Sync {
         Edge::of_ask(from, asked)
     }
 
+    /// Returns the actor with the number that texts show, if that is another one than its id.
+    fn label_of(&self, actor: &TaskInfo) -> Option<TaskInfo> {
+        let _ = actor;
+        None
+    }
+
     /// Draws a random number for the running task, if the engine is seeded.
     fn random(&self) -> Option<u64> {
         None

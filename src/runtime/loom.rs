@@ -33,6 +33,7 @@ use super::inner::Inner;
 use super::options::RuntimeOptions;
 use super::worker_thread::work;
 use crate::error::UnhandledFault;
+use crate::info::TypeNames;
 use crate::scheduler::queues::Queues;
 use crate::scheduler::sleep::WATCH;
 use crate::scheduler::{PolicyImpl, Scheduler};
@@ -227,7 +228,8 @@ static TOKEN: VTable = VTable {
     end: |_, _| unreachable!("a token is not registered"),
     free: |_| unreachable!("a token has no references"),
     take_result: |_, _| unreachable!("a token has no result"),
-    info: |_| TaskInfo::of_actor(0, None, 0),
+    info: |_| TaskInfo::of_actor(0, None, TypeNames::of::<(), ()>, 0),
+    types: TypeNames::of::<(), ()>,
     subject: |_| Subject::default(),
     look: |_| unreachable!("a token is not registered"),
     hooks: |_| NonNull::from(&NO_HOOKS),

@@ -7,10 +7,11 @@ use super::context::{self, Role};
 use super::inner::Inner;
 use crate::contain::contain;
 use crate::error::Fault;
+use crate::info::short;
 use crate::instant::Instant;
 use crate::scheduler::{SchedulerOwner, WorkerLocal};
 use crate::task::{Runnable, TaskInfo, TaskKey, run};
-use crate::tracer::{self, EventKind, NoteKind, Subject, Tracer, short};
+use crate::tracer::{self, EventKind, NoteKind, Subject, Tracer};
 
 impl Inner {
     /// Runs a runnable, between the calls of the policy's and the observer's hooks.
@@ -36,9 +37,7 @@ impl Inner {
         });
         let tracer = self.tracer().filter(|_| task.is_actor());
         if let Some(tracer) = tracer {
-            let subject = runnable.subject();
-            let name = task.name().unwrap_or(&subject.called);
-            tracer::call(tracer, |tracer| tracer.enter(&task, name));
+            tracer::call(tracer, |tracer| tracer.enter(&task, &task.called()));
         }
         contain(|| runnable.run());
         if let Some(tracer) = tracer {

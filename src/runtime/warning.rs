@@ -192,7 +192,7 @@ impl Display for Continues {
     }
 }
 
-/// Displays the task or actor and its location: ``actor `crawl` (src/main.rs:12)``.
+/// Displays the task or actor and its location: `"crawl" #3 (src/main.rs:12)`.
 impl Display for LongTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_task(f, &self.task, Some(self.spawned_at))
@@ -204,9 +204,9 @@ fn write_task(
     task: &TaskInfo,
     location: Option<&Location<'_>>,
 ) -> fmt::Result {
-    match (task.name(), location) {
-        (Some(name), _) => write!(f, "actor `{}`", name.escape_debug())?,
-        (None, Some(_)) if !task.is_actor() => f.write_str("task")?,
+    match location {
+        // All plain tasks of a location are reported as one, so a number would tell nothing.
+        Some(_) if !task.is_actor() => f.write_str("task")?,
         _ => task.fmt(f)?,
     }
     location.map_or(Ok(()), |at| write!(f, " ({}:{})", at.file(), at.line()))

@@ -15,7 +15,7 @@ use super::error::{Escalated, NotAChild, StartError};
 use super::options::SupervisorBuilder;
 use super::supervising::Supervising;
 use super::tree::{ChildStart, Tree, TreeEvent};
-use crate::actor::{ActorBuilder, Address, Bond, BondOrder, Context, SpawnTarget, actor};
+use crate::actor::{ActorBuilder, Address, Bond, BondOrder, SpawnTarget, actor};
 use crate::error::{SpawnError, SpawnProblem};
 use crate::task::TaskInfo;
 
@@ -83,6 +83,13 @@ pub struct Supervisor {
     address: Address<Infallible>,
 }
 
+/// Returns the builder of the actor. Without a name, it is called after this function.
+fn supervisor(
+    supervising: Supervising,
+) -> ActorBuilder<Infallible, impl Send, impl Future<Output = ()> + Send> {
+    actor(move |cx| supervising.run(cx))
+}
+
 impl SupervisorBuilder {
     /// Spawns the supervisor on the current runtime.
     ///
@@ -102,7 +109,7 @@ impl SupervisorBuilder {
         }
         // The actor keeps the options, and an error gives the builder back.
         let supervising = Supervising::new(tree.clone(), self.clone());
-        let mut builder = actor(move |cx: Context<Infallible>| supervising.run(cx));
+        let mut builder = supervisor(supervising);
         if let Some(name) = &self.name {
             builder = builder.name(name.clone());
         }

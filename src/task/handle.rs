@@ -207,6 +207,7 @@ impl Drop for UnobservedPanic {
             let fault = Fault::Panicked(panic);
             contain(|| {
                 (self.report)(&UnhandledFault {
+                    actor: None,
                     name: None,
                     id: None,
                     fault: &fault,

@@ -20,7 +20,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::hooks::TaskHooks;
 use super::key::LiveIndex;
-use crate::info::TaskInfo;
+use crate::info::{TaskInfo, TypeNames};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, acquire, mutant};
 use crate::tracer::Subject;
@@ -261,6 +261,8 @@ pub(crate) struct VTable {
     pub(crate) take_result: unsafe fn(NonNull<Header>, out: *mut ()),
     /// Returns the cell's identity. The caller holds a reference, or its one runnable.
     pub(crate) info: unsafe fn(NonNull<Header>) -> TaskInfo,
+    /// Returns the names of the cell's types. An actor without a name is called after them.
+    pub(crate) types: fn() -> TypeNames,
     /// Returns what events of this cell are about. The caller holds a reference.
     pub(crate) subject: unsafe fn(NonNull<Header>) -> Subject,
     /// Returns a closure that carries out the action later. The caller holds a reference, and has

@@ -21,7 +21,6 @@ use super::key::{CELL, TaskKey, dropping};
 use crate::contain::KeptWaker;
 use crate::info::TaskInfo;
 use crate::sync::{LEFT_BEHIND, Mutex};
-use crate::tracer::Subject;
 
 /// The operations on a task or a job that is ready. The task or job begins with a pointer to this
 /// table.
@@ -82,14 +81,6 @@ impl Runnable {
             // SAFETY: (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.info)(cell) },
         }
-    }
-
-    /// Returns what the events of the actor are about. A plain task has none.
-    pub(crate) fn subject(&self) -> Subject {
-        // SAFETY: (RUNNABLE-3) the cell is alive.
-        cell_of(self.0).map_or_else(Subject::default, |cell| unsafe {
-            (cell.as_ref().vtable.subject)(cell)
-        })
     }
 
     /// Returns the priority of an actor: 0, the lowest, unless set. A plain task has priority 0.

@@ -9,7 +9,7 @@
 use std::cell::Cell;
 
 use super::event::{Event, EventKind, Level};
-use super::name::Subject;
+use super::subject::Subject;
 use crate::contain::{OnDrop, contain};
 use crate::info::TaskInfo;
 

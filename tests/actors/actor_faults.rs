@@ -205,20 +205,23 @@ fn recording(workers: usize, n: usize) -> (Runtime, Log<String>, Gate) {
     (builder.on_fault(on_fault).build().unwrap(), log, heard)
 }
 
+async fn explodes(_cx: Context<u32>) {
+    panic!("bomb");
+}
+
 #[test]
 fn an_unjoined_panic_goes_to_on_fault_exactly_once() {
     within(WATCH, || {
         for late in [false, true] {
             let (runtime, log, heard) = recording(2, 2);
             let pinned = runtime.spawn_pinned("pinned").unwrap();
-            let explode = async |_cx: Context<u32>| panic!("bomb");
             let handles = [
-                actor(explode).name("one").on(&runtime).spawn(),
-                actor(explode).on(&pinned).spawn(),
+                actor(explodes).name("one").on(&runtime).spawn(),
+                actor(explodes).on(&pinned).spawn(),
             ];
             let mut expected: Vec<_> = vec![
-                format!("actor \"one\" ({}) panicked: bomb", handles[0].id()),
-                format!("actor {} panicked: bomb", handles[1].id()),
+                format!("\"one\" #{} panicked: bomb", handles[0].id()),
+                format!("explodes #{} panicked: bomb", handles[1].id()),
             ];
             if late {
                 handles

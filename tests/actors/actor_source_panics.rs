@@ -62,7 +62,7 @@ fn panics_of_sources_reach_on_fault_and_those_of_futures_their_closure() {
         let mut heard = heard.take();
         heard.sort();
         let texts = ["a closure", "a stream", "a tick"]
-            .map(|part| format!("a source of actor \"panics\" ({id}) panicked: bomb in {part}"));
+            .map(|part| format!("a source of \"panics\" #{id} panicked: bomb in {part}"));
         assert_eq!(heard, texts);
     });
 }
@@ -81,7 +81,7 @@ fn a_panic_of_a_source_fails_a_simulation() {
         let RunProblem::Panicked(text) = failure.problem() else {
             panic!("{failure}")
         };
-        let text = text.strip_prefix("a source of panics panicked: bomb in a ");
+        let text = text.strip_prefix("a source of \"panics\" #1 panicked: bomb in a ");
         assert!(["closure", "stream", "tick"].contains(&text.unwrap()));
     }
 }

@@ -449,8 +449,8 @@ fn a_panic_of_the_function_is_reported_and_the_next_message_passed_on() {
         assert_eq!(drops.count(), 4);
         let heard = heard.take();
         assert_eq!(heard.len(), 2, "{heard:?}");
-        let part = "`on_undelivered` of actor";
-        let first = format!("{part} \"ends\" ({id}) panicked: bomb in the function");
+        let part = "`on_undelivered` of";
+        let first = format!("{part} \"ends\" #{id} panicked: bomb in the function");
         assert!(heard[0].0.starts_with(&first), "{heard:?}");
         assert!(
             heard

@@ -88,9 +88,7 @@ fn the_panic_of_an_unjoined_actor_is_reported_once_with_name_and_id() {
             drop(runtime);
             assert_eq!(
                 log.take(),
-                [format!(
-                    "actor \"fragile\" ({id}) panicked: bomb in an actor"
-                )]
+                [format!("\"fragile\" #{id} panicked: bomb in an actor")]
             );
         }
     });

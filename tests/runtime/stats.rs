@@ -332,7 +332,7 @@ fn the_busiest_actors_are_listed_first_and_their_incarnations_are_counted() {
     }
     let listed = |limit| {
         let actors = runtime.actors(limit).into_iter();
-        let parts = actors.map(|it| (it.task.to_string(), it.mailbox, it.incarnation));
+        let parts = actors.map(|it| (it.task.called().into_owned(), it.mailbox, it.incarnation));
         parts.collect::<Vec<_>>()
     };
     let all = [("b", 3, 0), ("a", 0, 0), ("c", 0, 1)];

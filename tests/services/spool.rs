@@ -25,7 +25,7 @@ use greenroom::{
 };
 
 use crate::support::scenarios::{SEEDS, everywhere, on_two_workers, simulated};
-use crate::support::{Gate, Log, WATCH, keep_bombs_quiet, within};
+use crate::support::{Gate, Log, WATCH, keep_bombs_quiet, names, within};
 
 /// What a request makes its worker do.
 #[derive(Clone)]

@@ -111,9 +111,9 @@ pub async fn shop(version: Version) {
 
 fn is_the_bug(problem: &RunProblem) -> bool {
     let cycles = [
-        "orders → stock → prices → orders",
-        "stock → prices → orders → stock",
-        "prices → orders → stock → prices",
+        r#""orders" #3 → "stock" #2 → "prices" #1 → "orders" #3"#,
+        r#""stock" #2 → "prices" #1 → "orders" #3 → "stock" #2"#,
+        r#""prices" #1 → "orders" #3 → "stock" #2 → "prices" #1"#,
     ];
     matches!(problem, RunProblem::Deadlock(text) if cycles.contains(&text.as_str()))
 }

@@ -86,8 +86,8 @@ pub async fn site(version: Version) {
 
 fn is_the_bug(problem: &RunProblem) -> bool {
     // The visitors are the third and the fourth task.
-    let chains = ["task #3 → cache", "task #4 → cache"];
-    matches!(problem, RunProblem::Deadlock(text) if chains.contains(&text.as_str()))
+    let chains = [3, 4].map(|visitor| format!("task #{visitor} → \"cache\" #2"));
+    matches!(problem, RunProblem::Deadlock(text) if chains.contains(text))
 }
 
 hunts!(site, is_the_bug);

@@ -78,8 +78,8 @@ pub async fn import(version: Version) {
 
 fn is_the_bug(problem: &RunProblem) -> bool {
     let cycles = [
-        "parser → store (for room) → parser (for room)",
-        "store → parser (for room) → store (for room)",
+        r#""parser" #1 → "store" #2 (for room) → "parser" #1 (for room)"#,
+        r#""store" #2 → "parser" #1 (for room) → "store" #2 (for room)"#,
     ];
     matches!(problem, RunProblem::Deadlock(text) if cycles.contains(&text.as_str()))
 }

@@ -11,7 +11,7 @@ use greenroom::{
     spawn,
 };
 
-use crate::support::{Gate, Log, WATCH, burn, within};
+use crate::support::{Gate, Log, WATCH, burn, names, within};
 
 /// Below this limit no turn of a test is long; above it, none can be.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -70,7 +70,7 @@ fn a_long_turn_is_reported_once_an_actor_with_its_name_and_place() {
             keep_busy(&unnamed).await;
             [named, unnamed]
         });
-        let id = actors[1].id();
+        let [named, unnamed] = actors.each_ref().map(|actor| actor.id());
         let long = long_turns(runtime, &warnings);
         let texts: Vec<_> = long
             .iter()
@@ -82,8 +82,8 @@ fn a_long_turn_is_reported_once_an_actor_with_its_name_and_place() {
                 )
             })
             .collect();
-        let named = format!("actor `crawl` ({}:{line})", file!());
-        let unnamed = format!("actor #{id} ({}:{})", file!(), line + 1);
+        let named = format!("\"crawl\" #{named} ({}:{line})", file!());
+        let unnamed = format!("answer #{unnamed} ({}:{})", file!(), line + 1);
         assert_eq!(long.len(), 2, "{long:?}");
         for name in [named, unnamed] {
             // Either may be reported first.
@@ -211,6 +211,7 @@ fn workers_that_are_all_held_are_reported_meanwhile_with_what_runs_on_each() {
         let crawl = blocks.name("crawl").on(&runtime).spawn();
         // Only the report ends these turns.
         runtime.block_on(task);
+        let id = crawl.id();
         runtime.block_on(crawl.join()).unwrap();
         runtime.block_on(runtime.shutdown());
         drop(runtime);
@@ -229,7 +230,8 @@ fn workers_that_are_all_held_are_reported_meanwhile_with_what_runs_on_each() {
             text.contains(&format!("task ({}) for ", at(line))),
             "{text}"
         );
-        assert!(text.contains(&format!("actor `crawl` ({}) for ", at(line + 3))));
+        let crawl = format!("\"crawl\" #{id} ({}) for ", at(line + 3));
+        assert!(text.contains(&crawl), "{text}");
         assert!(text.ends_with(" ms so far; blocking calls belong in `unblock`"));
     });
 }
@@ -307,13 +309,13 @@ fn turns_of_pinned_threads_and_stages_are_reported_as_holding_their_thread() {
         stage.block_on(task);
         drop((two, stage));
         let long = long_turns(runtime, &warnings);
-        let mut texts: Vec<_> = long.iter().map(LongTurn::to_string).collect();
+        let mut texts: Vec<_> = long.iter().map(|it| names(&it.to_string())).collect();
         texts.sort();
         let at = |line| format!("({}:{line})", file!());
         let [one, two] = [line, line + 4].map(at);
         let expected = [
-            format!("actor `pinned` {one}"),
-            format!("actor `stage` {two}"),
+            format!("pinned {one}"),
+            format!("stage {two}"),
             format!("task {}", at(line + 6)),
         ];
         assert_eq!(texts, expected);
@@ -400,7 +402,7 @@ fn a_warning_goes_to_the_tracer_unless_a_function_receives_it() {
         run(traced());
         let traced_texts = warnings.0.take();
         assert_eq!(traced_texts.len(), 1, "{traced_texts:?}");
-        assert!(traced_texts[0].starts_with("actor `crawl` ("));
+        assert!(names(&traced_texts[0]).starts_with("crawl ("));
         let log = Log::default();
         let heard = log.clone();
         run(traced().on_warning(move |warning| heard.add(warning.to_string())));

@@ -346,12 +346,20 @@ fn no_actor_adopts_itself_or_an_ancestor(home: &Home) {
         let (a_address, b_address, c_address) = (a.address(), b.address(), c.address());
         assert_eq!(adopt(&b_address, c).await, Ok(()));
         assert_eq!(adopt(&a_address, b).await, Ok(()));
+        let number = a.id();
         let refused = adopt(&c_address, a).await.unwrap_err();
-        assert_eq!(refused, "c cannot adopt a, which is one of its ancestors");
+        let text = format!(
+            "\"c\" #{} cannot adopt \"a\" #{number}, which is one of its ancestors",
+            c_address.id()
+        );
+        assert_eq!(refused, text);
         let itself = home.spawn(actor(adopter).name("itself"));
         let address = itself.address();
         let refused = adopt(&address, itself).await.unwrap_err();
-        assert_eq!(refused, "itself cannot adopt itself");
+        assert_eq!(
+            refused,
+            format!("\"itself\" #{} cannot adopt itself", address.id())
+        );
         // Others may still be adopted anywhere in the tree.
         assert_eq!(adopt(&c_address, d).await, Ok(()));
         a_address.stop();

@@ -247,6 +247,19 @@ pub fn panic_of<R>(call: impl FnOnce() -> R) -> (String, String, u32) {
         .expect("the hook has recorded the panic")
 }
 
+/// Returns a text of the library with each `"a" #1` as `a`. The numbers of actors differ from run to
+/// run.
+pub fn names(text: &str) -> String {
+    let mut parts = text.split('"');
+    let mut names = parts.next().unwrap_or_default().to_owned();
+    while let (Some(name), Some(after)) = (parts.next(), parts.next()) {
+        let numbered = after.strip_prefix(" #").expect("a number follows a name");
+        names.push_str(name);
+        names.push_str(numbered.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    names
+}
+
 /// A waker that counts how often it is woken.
 #[derive(Default)]
 pub struct CountingWaker {

@@ -163,7 +163,7 @@ fn row(actor: &ActorStatus) -> Vec<String> {
         .map_or("not counted".to_owned(), |busy| format!("{busy:.1?}"));
     vec![
         actor.task.id().to_string(),
-        actor.task.name().unwrap_or_default().to_owned(),
+        actor.task.called().into_owned(),
         state.to_owned(),
         actor.mailbox.to_string(),
         actor.incarnation.to_string(),

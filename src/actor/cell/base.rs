@@ -15,7 +15,8 @@ use crate::actor::context::Context;
 use crate::actor::core::{ActorOptions, Core, CoreArc, CoreRef};
 use crate::actor::lifecycle::Completed;
 use crate::actor::traced;
-use crate::error::{AskCause, AskDetail, End, Fault};
+use crate::actor::undelivered::detail_about;
+use crate::error::{AskCause, End, Fault};
 use crate::info::TaskInfo;
 use crate::instant::Instant;
 use crate::mailbox::{Batch, RunOutcome, RunStart, Termination, Wake};
@@ -26,6 +27,7 @@ use crate::task::{
     ActorExecutor, Delivery, Ending, Header, Look, Runnable, SenderAction, TaskHooks, VTable,
     as_run, loss,
 };
+use crate::tracer::Subject;
 
 #[repr(C)]
 pub(super) struct Base<M, H> {
@@ -169,6 +171,13 @@ where
     pub(super) unsafe fn info(header: NonNull<Header>) -> TaskInfo {
         // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::at(header) }.info()
+    }
+
+    /// # Safety
+    /// As [`VTable::subject`].
+    pub(super) unsafe fn subject(header: NonNull<Header>) -> Subject {
+        // SAFETY: (CELL-1) and the caller's reference.
+        unsafe { Self::at(header) }.subject()
     }
 
     /// # Safety
@@ -336,7 +345,7 @@ where
             Some(Fault::Panicked(panic)) => {
                 let text = panic.text().unwrap_or_default().to_owned();
                 let cause = AskCause::Panicked(text);
-                Some(AskDetail::new(Some(self.core.info()), cause))
+                Some(detail_about(self.core.info(), cause))
             }
             _ => None,
         };

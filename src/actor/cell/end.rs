@@ -128,13 +128,9 @@ where
     /// Drops a fault that no join receives, and reports it to the executor if it is a panic.
     pub(super) fn drop_fault(&self, fault: Fault) {
         if let Fault::Panicked(_) = &fault {
-            self.executor.hooks().report(&UnhandledFault {
-                name: self.core.name(),
-                id: Some(self.core.header.id()),
-                fault: &fault,
-                is_source: false,
-                is_on_undelivered: false,
-            });
+            let info = self.core.info();
+            let unhandled = UnhandledFault::of_actor(&info, &fault, None);
+            self.executor.hooks().report(&unhandled);
         }
         contain(|| drop(fault));
     }

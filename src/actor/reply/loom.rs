@@ -9,11 +9,11 @@ use ::loom::thread::spawn;
 use super::{AskState, Reply};
 use crate::actor::ask::Answer;
 use crate::error::{AskDetail, AskError, Refusal};
+use crate::info::{TaskInfo, TypeNames};
 use crate::lock::OneshotEnd;
 use crate::park::Parker;
 use crate::runtime::deadlock::{self, AskList};
 use crate::sync::Process;
-use crate::task::TaskInfo;
 
 /// A waker that unparks the thread of the asker.
 struct Asker(Parker);
@@ -36,7 +36,7 @@ fn with_slot(slot: AskState<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize
 /// Returns an ask that is listed for deadlock detection, with both ends and the list.
 fn listed_question() -> (StdArc<AskList>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let listed = StdArc::new(AskList::alone());
-    let asked = TaskInfo::of_actor(1, None, 0);
+    let asked = TaskInfo::of_actor(1, None, TypeNames::of::<(), ()>, 0);
     let edge = deadlock::Edge::of_ask(deadlock::Who::Other("a task"), asked);
     let listing = listed.list(edge, None, false);
     let (reply, answer) = with_slot(AskState::new(Some(listing)));

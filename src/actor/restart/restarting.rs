@@ -40,8 +40,9 @@ use crate::actor::context::Context;
 use crate::actor::incarnation::Loan;
 use crate::actor::lifecycle::Lifecycle;
 use crate::actor::spawn::ActorBuilder;
+use crate::actor::undelivered::detail_about;
 use crate::contain::{attempt, contain};
-use crate::error::{AskCause, AskDetail, Fault};
+use crate::error::{AskCause, Fault};
 use crate::instant::Instant;
 use crate::task::loss;
 use crate::time::sleep;
@@ -281,7 +282,7 @@ where
             return;
         };
         let core = loan.core();
-        let detail = || AskDetail::new(Some(core.info()), AskCause::Restarted);
+        let detail = || detail_about(core.info(), AskCause::Restarted);
         loss::during(detail, || self.incarnation.clear());
     }
 

@@ -55,13 +55,13 @@ impl Builder {
     ///     .on_warning(move |warning| warn.send(warning.to_string()).unwrap())
     ///     .build()?;
     /// runtime.block_on(async {
-    ///     let crawl = spawn!(crawl(_), name = "crawl");
+    ///     let crawl = spawn!(crawl(_));
     ///     crawl.tell(Duration::from_millis(12)).unwrap();
     ///     crawl.join().await.unwrap();
     /// });
     /// let warning = warnings.recv().unwrap();
-    /// // actor `crawl` (src/main.rs:27) held a worker for 12 ms; blocking calls belong in `unblock`
-    /// assert!(warning.starts_with("actor `crawl` ("));
+    /// // crawl #1 (src/main.rs:27) held a worker for 12 ms; blocking calls belong in `unblock`
+    /// assert!(warning.starts_with("crawl #1 ("));
     /// assert!(warning.ends_with(" ms; blocking calls belong in `unblock`"));
     /// # Ok::<(), greenroom::BuildError>(())
     /// ```

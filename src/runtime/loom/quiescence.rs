@@ -12,10 +12,10 @@ use super::super::deadlock::{Edge, Listing, Who};
 use super::super::inner::Inner;
 use super::super::quiescence::{KeepAlive, Quiescent};
 use super::{Gate, end, join, lain_down, model_from_explore, push, queues, runtime_with};
+use crate::info::{TaskInfo, TypeNames};
 use crate::instant::{Instant, clock};
 use crate::scheduler::choose;
 use crate::scheduler::policy::Stealing;
-use crate::task::TaskInfo;
 use crate::timers::{Armed, DeadlineKind, TimerClock};
 
 /// Returns a runtime whose only worker is counted, and sleeps.
@@ -139,7 +139,7 @@ fn arm(inner: &Arc<Inner>, kind: DeadlineKind, waker: &Waker) -> Armed {
 
 /// Lists an ask with a timeout, of one actor by another, which may be the same.
 fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
-    let of = |id| TaskInfo::of_actor(id, None, 0);
+    let of = |id| TaskInfo::of_actor(id, None, TypeNames::of::<(), ()>, 0);
     let (from, to) = (Who::Task(of(asker)), of(asked));
     inner.asks.list(Edge::of_ask(from, to), None, true)
 }

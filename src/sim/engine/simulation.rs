@@ -186,6 +186,10 @@ impl RuntimeEngine for Simulation {
         Simulation::edge(self, asked)
     }
 
+    fn label_of(&self, actor: &TaskInfo) -> Option<TaskInfo> {
+        self.state.lock().known_label(actor)
+    }
+
     fn defers_to(&self, runtime: &Inner, actor: u64) -> bool {
         Simulation::defers_to(self, runtime, actor)
     }

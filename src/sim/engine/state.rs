@@ -472,6 +472,13 @@ impl SimState {
         (tracked, mirror)
     }
 
+    /// Returns the label of an actor that has not ended or, in a judged run, of any.
+    pub(super) fn known_label(&self, actor: &TaskInfo) -> Option<TaskInfo> {
+        let tracked = self.tasks.get(&identity(actor));
+        let label = tracked.map(|tracked| &tracked.label);
+        label.or_else(|| self.actors.get(&actor.id())).cloned()
+    }
+
     /// Returns the label of an actor. An actor that another executor runs gets its number here.
     pub(super) fn label(&mut self, actor: TaskInfo) -> TaskInfo {
         if let Some(tracked) = self.tasks.get(&identity(&actor)) {

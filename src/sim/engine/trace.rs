@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
 
+use crate::info::short;
 use crate::instant::Instant;
 use crate::runtime::deadlock::Who;
 use crate::task::MessageInfo;
-use crate::tracer::short;
 
 /// How many events are kept for each step of the trace, on average.
 const EVENTS_A_STEP: usize = 16;

@@ -8,7 +8,7 @@ use greenroom::{
 };
 
 use crate::support::{
-    Gate, Home, WATCH, drive, drive_elsewhere, in_every_home, keep_bombs_quiet, poll_here,
+    Gate, Home, WATCH, drive, drive_elsewhere, in_every_home, keep_bombs_quiet, names, poll_here,
     poll_once, within,
 };
 
@@ -96,7 +96,10 @@ fn a_handler_that_drops_a_reply_is_named(home: &Home) {
         });
         let drops = home.spawn(drops.name("drops"));
         let error = drops.ask(|reply| reply).await.unwrap_err();
-        assert_eq!(error.to_string(), "no reply: drops dropped the reply");
+        assert_eq!(
+            names(&error.to_string()),
+            "no reply: drops dropped the reply"
+        );
         let AskError::NoReply(detail) = &error else {
             panic!("there is no reply");
         };
@@ -269,12 +272,12 @@ fn a_panic_without_a_text_has_an_empty_one(home: &Home) {
             panic!("there is no reply");
         };
         assert_eq!(*detail.why(), AskCause::Panicked(String::new()));
-        assert_eq!(detail.to_string(), "x panicked");
+        assert_eq!(names(&detail.to_string()), "x panicked");
         panics.closed().await;
         let Err(AskError::Closed(detail)) = panics.ask(|reply| reply).await else {
             panic!("the mailbox is open");
         };
-        assert_eq!(detail.to_string(), "x panicked");
+        assert_eq!(names(&detail.to_string()), "x panicked");
     });
 }
 

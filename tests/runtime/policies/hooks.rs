@@ -192,7 +192,9 @@ fn hooks_are_not_called_for_turns_on_pinned_threads() {
 fn the_task_info_of_an_actor_has_its_id_name_and_priority() {
     within(WATCH, || {
         let (home, recorder) = recorded(2);
-        let reads = async |mut cx: Context<()>| cx.recv().await;
+        async fn reads(mut cx: Context<()>) -> Option<()> {
+            cx.recv().await
+        }
         let named = home.spawn(actor(reads).name("tally").priority(3));
         let plain = home.spawn(actor(reads));
         home.runtime.run_until_quiescent();
@@ -207,11 +209,13 @@ fn the_task_info_of_an_actor_has_its_id_name_and_priority() {
             assert!(task.is_actor());
             if task.id() == ids[0] {
                 assert_eq!((task.name(), task.priority()), (Some("tally"), 3));
-                assert_eq!(task.to_string(), "tally");
+                assert_eq!(task.called(), "tally");
+                assert_eq!(task.to_string(), format!("\"tally\" #{}", ids[0]));
             } else {
                 assert_eq!(task.id(), ids[1]);
                 assert_eq!((task.name(), task.priority()), (None, 0));
-                assert_eq!(task.to_string(), format!("actor #{}", ids[1]));
+                assert_eq!(task.called(), "reads");
+                assert_eq!(task.to_string(), format!("reads #{}", ids[1]));
             }
         }
     });
@@ -232,6 +236,7 @@ fn the_task_info_of_a_plain_task_has_a_unique_number() {
             let task = task.expect("only tasks are recorded");
             assert!(!task.is_actor());
             assert_eq!((task.name(), task.priority()), (None, 0));
+            assert_eq!(task.called(), "task");
             assert_eq!(task.to_string(), format!("task #{}", task.id()));
             calls.entry(task.id()).or_default().push(call);
         }

@@ -42,7 +42,8 @@ fn a_taken_name_tells_who_has_it(home: &Home) {
     home.block_on(async {
         STORE.register(&named).unwrap();
         let taken = STORE.register(&nameless).unwrap_err();
-        assert_eq!(taken.to_string(), r#"the name "store" is taken by Ada"#);
+        let text = format!(r#"the name "store" is taken by "Ada" #{}"#, named.id());
+        assert_eq!(taken.to_string(), text);
         match taken {
             RegisterError::Taken { by, .. } => assert_eq!(by.id(), named.id()),
             other => panic!("{other}"),

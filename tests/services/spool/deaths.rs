@@ -54,7 +54,7 @@ fn the_fault_names_the_worker() {
             Err(AskError::NoReply(detail)) => detail,
             other => panic!("{other:?}"),
         };
-        assert_eq!(detail.to_string(), "clerk panicked: bomb 0");
+        assert_eq!(names(&detail.to_string()), "clerk panicked: bomb 0");
     });
 }
 

@@ -129,5 +129,5 @@ fn labels_name_messages_in_the_trace_of_a_simulation() {
         bomb.join().await.unwrap();
     });
     let trace = run.unwrap_err().trace().to_owned();
-    assert!(trace.contains("sends #1 Fuse to bomb"), "{trace}");
+    assert!(trace.contains("sends #1 Fuse to \"bomb\" #1"), "{trace}");
 }

@@ -74,7 +74,7 @@ fn a_ring_with_long_timeouts_gets_its_error_at_once(home: &Home) {
     let actors = patient_ring(home, HOUR);
     for _ in 0..3 {
         let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
-        assert_eq!(found.as_str(), "a → b → a");
+        assert_eq!(names(found.as_str()), "a → b → a");
     }
     assert_eq!(home.block_on(actors[1].ask(Message::Say)), Ok(7));
 }
@@ -83,7 +83,7 @@ fn an_actor_that_asks_itself_with_a_long_timeout_gets_its_error_at_once(home: &H
     let actors = [patient(home, "a", HOUR)];
     ring(&actors);
     let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
-    assert_eq!(found.as_str(), "a → a");
+    assert_eq!(names(found.as_str()), "a → a");
 }
 
 /// The second poll arms the timeout anew, for the actor's own waker.
@@ -98,7 +98,7 @@ fn an_ask_with_a_long_timeout_that_changed_its_waker_gets_its_error_at_once(home
         .name("asks"),
     );
     let found = deadlock(home.block_on(asks.ask(|reply| reply)));
-    assert_eq!(found.as_str(), "asks → asks");
+    assert_eq!(names(found.as_str()), "asks → asks");
     home.block_on(asks.join()).unwrap();
 }
 
@@ -106,7 +106,7 @@ fn a_long_timeout_of_an_ask_to_a_ring_does_not_delay_the_error(home: &Home) {
     let actors = [named(home, "a"), named(home, "b")];
     ring(&actors);
     let found = deadlock(home.block_on(actors[0].ask(Message::Ask).timeout(HOUR)));
-    assert_eq!(found.as_str(), "a → b → a");
+    assert_eq!(names(found.as_str()), "a → b → a");
 }
 
 fn an_endless_timeout_counts_as_no_timeout(home: &Home) {
@@ -115,8 +115,8 @@ fn an_endless_timeout_counts_as_no_timeout(home: &Home) {
     home.block_on(async {
         let endless = last.ask(Message::Ask).timeout(Duration::MAX);
         let (ring, chain) = futures::join!(actors[0].ask(Message::Ask), endless);
-        assert_eq!(deadlock(ring).as_str(), "a → b → a");
-        assert_eq!(deadlock(chain).as_str(), "block_on → last");
+        assert_eq!(names(deadlock(ring).as_str()), "a → b → a");
+        assert_eq!(names(deadlock(chain).as_str()), "block_on → last");
     });
 }
 
@@ -231,7 +231,7 @@ fn a_detached_ring_with_long_timeouts_gets_its_error_at_once() {
         let actors = inside(&home.runtime, || ["a", "b"].map(link));
         ring(&actors);
         let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
-        assert_eq!(found.as_str(), "a → b → a");
+        assert_eq!(names(found.as_str()), "a → b → a");
     });
 }
 
@@ -250,7 +250,7 @@ fn a_detached_actor_that_blocks_on_itself_gets_its_error_at_once() {
         let spawned = || actor(blocks).name("blocks").on(Detached).spawn();
         let blocks = inside(&home.runtime, spawned);
         let found = deadlock(home.block_on(blocks.ask(|reply| reply)));
-        assert_eq!(found.as_str(), "blocks → blocks");
+        assert_eq!(names(found.as_str()), "blocks → blocks");
     });
 }
 

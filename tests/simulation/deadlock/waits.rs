@@ -10,7 +10,7 @@ use greenroom::{
 };
 
 use super::detecting;
-use crate::support::{Log, WATCH, within};
+use crate::support::{Log, WATCH, names, within};
 
 /// Runs the test on one worker, on two, and in two simulations, with the warnings so far.
 fn on_each(test: impl Fn(&Runtime, &Log<Warning>) + Send + 'static) {
@@ -37,7 +37,9 @@ fn warned(builder: Builder) -> (Runtime, Log<Warning>) {
 fn deadlocks(warnings: &Log<Warning>) -> Vec<String> {
     let all = warnings.take().into_iter();
     let deadlocks = all.filter(|warning| matches!(warning, Warning::Deadlock(_)));
-    deadlocks.map(|warning| warning.to_string()).collect()
+    deadlocks
+        .map(|warning| names(&warning.to_string()))
+        .collect()
 }
 
 enum Push {
@@ -92,7 +94,8 @@ fn a_cycle_is_reported_although_nothing_waits_for_quiescence() {
     within(WATCH, || {
         let (warn, warnings) = mpsc::channel();
         let builder = detecting().workers(2);
-        let builder = builder.on_warning(move |warning| warn.send(warning.to_string()).unwrap());
+        let builder =
+            builder.on_warning(move |warning| warn.send(names(&warning.to_string())).unwrap());
         let runtime = builder.build().unwrap();
         let pushers = pushers(&runtime, &["a", "b", "c"]);
         let text = "the actors wait for each other: a → b (for room) → c (for room) → a (for room)";
@@ -149,7 +152,7 @@ fn an_ask_in_a_cycle_with_another_wait_ends_with_its_path() {
         begin.tell(()).unwrap();
         let outcome = runtime.block_on(joins.join()).unwrap().unwrap();
         assert_eq!(
-            outcome.unwrap_err().to_string(),
+            names(&outcome.unwrap_err().to_string()),
             "the actors wait for each other: asks → joins → asks (for its end)"
         );
         assert_eq!(deadlocks(warnings), [""; 0], "the cycle is over");
@@ -172,7 +175,7 @@ fn an_ask_that_leads_to_a_wait_for_an_end_names_that_actor() {
         });
         let waits = waits.name("waits").on(runtime).spawn();
         let asked = runtime.block_on(waits.ask(|reply| reply));
-        let error = asked.unwrap_err().to_string();
+        let error = names(&asked.unwrap_err().to_string());
         assert!(error.ends_with(" → waits → idle (for its end)"), "{error}");
     });
 }
@@ -254,7 +257,7 @@ fn a_judged_simulation_fails_with_a_cycle_of_waits_for_ends() {
         one.join().await.unwrap();
     });
     let failure = run.unwrap_err().to_string();
-    let path = "one → other (for its end) → one (for its end)";
+    let path = r#""one" #1 → "other" #2 (for its end) → "one" #1 (for its end)"#;
     assert!(failure.contains(path), "{failure}");
 }
 
@@ -269,13 +272,17 @@ fn dormant_actors_without_a_handle_are_listed_once_at_quiescence() {
         }
         let address = keeps.address();
         let held = spawn!(idle(_), name = "held", on = runtime);
+        let own = format!(
+            "\"keeps\" #{} ({}:{line}) with 1 address",
+            keeps.id(),
+            file!()
+        );
         drop(keeps);
         for _ in 0..2 {
             runtime.run_until_quiescent();
         }
         let shown = |warning: &Warning| warning.to_string();
         let texts: Vec<_> = warnings.take().iter().map(shown).collect();
-        let own = format!("actor `keeps` ({}:{line}) with 1 address", file!());
         assert_eq!(texts, [format!("1 actor waits without a handle: {own}")]);
         let other = actor(idle).on(runtime).spawn();
         let others = (other.address(), other.address(), held.address());

@@ -11,6 +11,9 @@ use greenroom::{Address, AskError, Context, Fault, Reply, Runtime, actor, spawn,
 use super::{Friend, SEEDS, deadlock_of, deaf, failure_of, reads, run_of, shy};
 use crate::support::panic_of;
 
+/// The text of a deadlock of [`two_friends`].
+const A_B_A: &str = r#""a" #1 → "b" #2 → "a" #1"#;
+
 /// Spawns two actors that ask each other when the first one is asked.
 async fn two_friends() -> [greenroom::Handle<Friend, ()>; 2] {
     let (a, b) = (spawn!(shy(_), name = "a"), spawn!(shy(_), name = "b"));
@@ -35,7 +38,7 @@ fn an_unjoined_panic_is_a_failure() {
         ));
         pending::<()>().await;
     });
-    let panicked = RunProblem::Panicked("b panicked: bomb in b".into());
+    let panicked = RunProblem::Panicked("\"b\" #1 panicked: bomb in b".into());
     assert_eq!(*failure.problem(), panicked);
     let failure = failure_of(|| async {
         spawn(async { panic!("bomb in a task") }).detach();
@@ -45,14 +48,18 @@ fn an_unjoined_panic_is_a_failure() {
     assert_eq!(*failure.problem(), panicked);
 }
 
+async fn bursts(_cx: Context<u32>) {
+    panic!("bomb");
+}
+
 #[test]
-fn an_unnamed_actor_is_reported_by_its_number_in_the_run() {
+fn an_unnamed_actor_is_called_after_its_function_with_its_number_in_the_run() {
     let failure = failure_of(|| async {
         spawn(async {}).await;
-        drop(spawn!(|_cx: Context<u32>| async { panic!("bomb") }));
+        drop(spawn!(bursts(_)));
         yield_now().await;
     });
-    let panicked = RunProblem::Panicked("actor #2 panicked: bomb".into());
+    let panicked = RunProblem::Panicked("bursts #2 panicked: bomb".into());
     assert_eq!(*failure.problem(), panicked);
 }
 
@@ -84,7 +91,7 @@ fn a_cycle_of_asks_is_a_deadlock_that_names_the_actors() {
         let [a, _b] = two_friends().await;
         let _ = a.ask(Friend::Ask).await;
     });
-    assert_eq!(who, "a → b → a");
+    assert_eq!(who, A_B_A);
 }
 
 #[test]
@@ -98,7 +105,7 @@ fn a_cycle_of_asks_is_a_deadlock_even_if_the_future_is_done() {
         .detach();
         sleep(Duration::from_secs(1)).await;
     });
-    assert_eq!(who, "a → b → a");
+    assert_eq!(who, A_B_A);
 }
 
 #[test]
@@ -109,7 +116,7 @@ fn a_cycle_of_asks_is_a_deadlock_even_if_the_future_awaits_quiescence() {
         Runtime::current().quiescent().await;
         drop(asks);
     });
-    assert_eq!(who, "a → b → a");
+    assert_eq!(who, A_B_A);
 }
 
 #[test]
@@ -125,7 +132,7 @@ fn a_kept_reply_is_a_deadlock_that_names_the_chain() {
         a.tell(Friend::Is(c.address())).unwrap();
         let _ = a.ask(Friend::Ask).await;
     });
-    assert_eq!(who, "main → a → c");
+    assert_eq!(who, r#"main → "a" #1 → "c" #3"#);
 }
 
 #[test]
@@ -135,14 +142,14 @@ fn a_send_that_waits_for_room_is_a_deadlock_that_names_the_actor() {
         full.send(1).await.unwrap();
         full.send(2).await.unwrap();
     });
-    assert_eq!(who, "main → full (for room)");
+    assert_eq!(who, r#"main → "full" #1 (for room)"#);
     let who = deadlock_of(|| async {
         let full = spawn!(deaf(_), name = "full", capacity = 1);
         let mapped = full.map(u32::from);
         mapped.send(1_u8).await.unwrap();
         mapped.send(2).await.unwrap();
     });
-    assert_eq!(who, "main → full (for room)");
+    assert_eq!(who, r#"main → "full" #1 (for room)"#);
 }
 
 /// Sends to its friend until its friend is closed.
@@ -168,8 +175,8 @@ fn a_send_and_an_ask_can_form_a_cycle() {
     });
     assert!(
         [
-            "back → front (for room) → back",
-            "front → back → front (for room)"
+            r#""back" #1 → "front" #2 (for room) → "back" #1"#,
+            r#""front" #2 → "back" #1 → "front" #2 (for room)"#
         ]
         .contains(&&*who),
         "{who}"
@@ -214,14 +221,19 @@ fn an_actor_that_the_shutdown_has_to_cancel_is_a_failure() {
     let failure = failure_of(|| async {
         drop(spawn!(deaf(_), name = "deaf"));
         drop(spawn!(reads(_), name = "reads"));
-        drop(spawn!(|_cx: Context<u32>| pending::<()>()));
+        drop(spawn!(never_ends(_)));
     });
-    let left = RunProblem::Cancelled(vec!["deaf".into(), "actor #3".into()]);
+    let left = ["\"deaf\" #1", "never_ends #3"].map(str::to_owned);
+    let left = RunProblem::Cancelled(left.into());
     assert_eq!(*failure.problem(), left);
     assert_eq!(
         failure.problem().to_string(),
-        "the shutdown had to cancel deaf, actor #3"
+        r#"the shutdown had to cancel "deaf" #1, never_ends #3"#
     );
+}
+
+async fn never_ends(_cx: Context<u32>) {
+    pending::<()>().await;
 }
 
 #[test]
@@ -282,7 +294,8 @@ fn too_many_steps_beside_a_cycle_of_asks_name_the_cycle() {
         });
         assert_eq!(
             failure.unwrap_err().problem().to_string(),
-            "the run did not end within 1000 steps, and these wait: a → b → a"
+            "the run did not end within 1000 steps, and these wait: \
+             \"a\" #2 → \"b\" #3 → \"a\" #2"
         );
     }
 }
@@ -319,11 +332,11 @@ fn the_text_has_the_problem_its_time_the_trace_and_how_to_repeat_the_run() {
     });
     let text = failure.unwrap_err().to_string();
     for part in [
-        "seed 3: deadlock: a → b → a\n",
+        "seed 3: deadlock: \"a\" #1 → \"b\" #2 → \"a\" #1\n",
         " at 1.50",
-        "  main: sends #3 Friend to a\n",
-        "  a: gets #3 Friend from main, sends #4 Friend to b\n",
-        "  b: gets #4 Friend from a, sends #5 Friend to a\n",
+        "  main: sends #3 Friend to \"a\" #1\n",
+        "  \"a\" #1: gets #3 Friend from main, sends #4 Friend to \"b\" #2\n",
+        "  \"b\" #2: gets #4 Friend from \"a\" #1, sends #5 Friend to \"a\" #1\n",
         "to run it again: greenroom::policy::Simulated::new(3).random().steps(9000).try_run(..)\n",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
@@ -405,7 +418,7 @@ fn outside_a_run_a_deadlock_fails_its_ask_or_else_panics() {
     });
     let keeps = keeps.name("keeps").on(&runtime).spawn();
     match runtime.block_on(keeps.ask(|reply| reply)) {
-        Err(AskError::Deadlock(who)) => assert_eq!(who.as_str(), "main → keeps"),
+        Err(AskError::Deadlock(who)) => assert_eq!(who.as_str(), r#"main → "keeps" #1"#),
         other => panic!("{other:?}"),
     }
     let here = line!() + 1;
@@ -482,9 +495,9 @@ fn waiting_sends_are_a_deadlock_even_if_the_future_is_done() {
             RunProblem::Deadlock(who) => {
                 assert!(
                     [
-                        "a → b (for room) → a (for room)",
-                        "b → a (for room) → b (for room)",
-                        "b → b (for room)",
+                        r#""a" #1 → "b" #2 (for room) → "a" #1 (for room)"#,
+                        r#""b" #2 → "a" #1 (for room) → "b" #2 (for room)"#,
+                        r#""b" #2 → "b" #2 (for room)"#,
                     ]
                     .contains(&&**who),
                     "{who}"
@@ -547,6 +560,6 @@ fn messages_from_sources_are_in_the_trace() {
         );
         a.closed().await;
     });
-    let part = "a: gets u32 from a source of its own";
+    let part = "\"a\" #1: gets u32 from a source of its own";
     assert!(failure.trace().contains(part), "{failure}");
 }

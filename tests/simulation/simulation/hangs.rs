@@ -53,14 +53,14 @@ async fn keeps(mut cx: Context<Friend>) {
 
 #[test]
 fn a_deadlock_names_the_awaited_task_or_actor() {
-    let ended = "main waits for the end of reader, and nothing is left that could wake it\n";
+    let ended = r#"main waits for the end of "reader" #1, and nothing is left that could wake it"#;
     tells(
         || async {
             let reader = spawn!(reads(_), name = "reader");
             let _keeps_it_open = reader.address();
             reader.join().await.unwrap();
         },
-        &[ended, "  reader waits for a message\n"],
+        &[ended, "  \"reader\" #1 waits for a message\n"],
     );
     tells(
         || async { spawn!(reads(_), name = "reader").closed().await },
@@ -80,7 +80,7 @@ fn a_deadlock_names_the_actor_that_does_not_read() {
             deaf.send(1).await.unwrap();
             deaf.send(2).await.unwrap();
         },
-        &["  main waits for room in the mailbox of deaf, which does not read\n"],
+        &["  main waits for room in the mailbox of \"deaf\" #1, which does not read\n"],
     );
     tells(
         || async {
@@ -93,7 +93,7 @@ fn a_deadlock_names_the_actor_that_does_not_read() {
             );
             let _ = deaf.ask(Friend::Ask).await;
         },
-        &["  main waits for the answer of deaf, which has not read the question\n"],
+        &["  main waits for the answer of \"deaf\" #1, which has not read the question\n"],
     );
 }
 
@@ -106,7 +106,7 @@ fn a_deadlock_names_the_current_holder_of_the_reply() {
             front.tell(Friend::Is(back.address())).unwrap();
             let _ = front.ask(Friend::Ask).await;
         },
-        &["  main waits for the answer of front; back holds the reply\n"],
+        &["  main waits for the answer of \"front\" #2; \"back\" #1 holds the reply\n"],
     );
     tells(
         || async {
@@ -124,7 +124,7 @@ fn a_deadlock_names_the_current_holder_of_the_reply() {
             );
             let _ = gives_away.ask(|reply| reply).await;
         },
-        &["  main waits for the answer of gives away; task #2 holds the reply\n"],
+        &["  main waits for the answer of \"gives away\" #1; task #2 holds the reply\n"],
     );
 }
 
@@ -175,7 +175,7 @@ fn a_turn_that_blocks_its_thread_is_reported_with_seed_step_and_task() {
         let line = line.expect("the child waits until it is killed");
         assert!(line.starts_with("greenroom: seed 7: no step"), "{line}");
         assert!(
-            line.contains(": step 2 is the turn of the blocked one, "),
+            line.contains(": step 2 is the turn of \"the blocked one\" #1, "),
             "{line}"
         );
     });

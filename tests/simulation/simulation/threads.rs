@@ -138,8 +138,9 @@ fn inner_calls_of_block_on_return_before_outer_calls() {
         });
         // If the second wait is nested in the first, the first can't return before it.
         if let Err(failure) = run {
-            let text = "deadlock: second waits, and nothing is left that could wake it; \
-                        first could return, but an inner `block_on` is above it on the stack";
+            let text = "deadlock: \"second\" #2 waits, and nothing is left that could wake it; \
+                        \"first\" #1 could return, but an inner `block_on` is above it on the \
+                        stack";
             assert_eq!(failure.problem().to_string(), text);
             stuck += 1;
         }

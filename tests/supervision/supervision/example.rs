@@ -30,8 +30,8 @@ fn a_file_that_is_not_text_panics_its_reader_and_all_others_are_counted() {
     let output = run(&[folder.path()]);
     let printed = text(output.stdout);
     for (name, number) in [("b.bin", 1), ("c/d.bin", 2)] {
-        let lost = format!("{}: reader panicked: not text", path(name).display());
-        let restart = format!("reader begins anew ({number}): panicked: not text");
+        let lost = format!("{}: \"reader\" #3 panicked: not text", path(name).display());
+        let restart = format!("\"reader\" #3 begins anew ({number}): panicked: not text");
         for line in [lost, restart] {
             assert!(printed.lines().any(|printed| printed == line), "{printed}");
         }

@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
 use super::{AskList, Edge, Listing, deadlocked, end};
+use crate::info::{TaskInfo, TypeNames};
 use crate::runtime::deadlock::Who;
-use crate::task::TaskInfo;
+
+/// The type of actors without a name.
+struct Unnamed;
 
 /// Returns the actor with this number. All have names except those from 100 to 199.
 fn info(id: u64) -> TaskInfo {
@@ -15,7 +18,8 @@ fn info(id: u64) -> TaskInfo {
         100..200 => None,
         _ => Some(format!("n{id}")),
     };
-    TaskInfo::of_actor(id, name.map(|name| Arc::new(name.into())), 0)
+    let name = name.map(|name| Arc::new(name.into()));
+    TaskInfo::of_actor(id, name, TypeNames::of::<Unnamed, Unnamed>, 0)
 }
 
 const TASK: u64 = u64::MAX;
@@ -33,12 +37,24 @@ fn listed_with(asks: &AskList, (asker, asked): (u64, u64), is_timed: bool) -> Li
     asks.list(Edge::of_ask(from, to), None, is_timed)
 }
 
+/// Returns the text with each `"a" #0` as `a`.
+fn names(text: &str) -> String {
+    let mut parts = text.split('"');
+    let mut names = parts.next().unwrap().to_owned();
+    while let (Some(name), Some(after)) = (parts.next(), parts.next()) {
+        let numbered = after.strip_prefix(" #").expect("a number follows a name");
+        names.push_str(name);
+        names.push_str(numbered.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    names
+}
+
 /// Ends these asks, and returns the texts of their deadlocks.
 fn texts(edges: &[(u64, u64)]) -> Vec<String> {
     let asks = AskList::alone();
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
     assert_eq!(end(&asks.waiting(), &[]), edges.len());
-    let text = |listing: &Listing| listing.swap_waker(&mut None).unwrap().to_string();
+    let text = |listing: &Listing| names(listing.swap_waker(&mut None).unwrap().as_str());
     listings.iter().map(text).collect()
 }
 
@@ -47,7 +63,7 @@ fn error_of(edges: &[(u64, u64)]) -> String {
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
     end(&asks.waiting(), &[]);
     let deadlock = listings[0].swap_waker(&mut None).unwrap();
-    crate::AskError::Deadlock(deadlock).to_string()
+    names(&crate::AskError::Deadlock(deadlock).to_string())
 }
 
 #[test]
@@ -65,8 +81,22 @@ fn cycles_of_three_actors_and_of_one_are_named() {
 #[test]
 fn a_chain_is_named_from_the_asker_to_the_last_actor() {
     let chain = texts(&[(TASK, 0), (0, 1), (1, 102)]);
-    let whole = "a task → a → b → actor #102";
-    assert_eq!(chain, [whole, "a → b → actor #102", "b → actor #102"]);
+    let whole = "a task → a → b → Unnamed #102";
+    assert_eq!(chain, [whole, "a → b → Unnamed #102", "b → Unnamed #102"]);
+}
+
+#[test]
+fn actors_of_one_name_are_told_apart_by_their_numbers() {
+    let of = |id| {
+        let name = Some(Arc::new("a".into()));
+        TaskInfo::of_actor(id, name, TypeNames::of::<Unnamed, Unnamed>, 0)
+    };
+    let asks = AskList::alone();
+    let list = |from, to| asks.list(Edge::of_ask(Who::Task(of(from)), of(to)), None, false);
+    let listings = [list(3, 4), list(4, 3)];
+    end(&asks.waiting(), &[]);
+    let found = listings[0].swap_waker(&mut None).unwrap();
+    assert_eq!(found.as_str(), r#""a" #3 → "a" #4 → "a" #3"#);
 }
 
 #[test]
@@ -192,7 +222,8 @@ fn an_unlisted_ask_is_neither_ended_nor_part_of_a_path() {
     assert!(!three.is_waiting());
     assert_eq!(end(&asks.waiting(), &[]), 1);
     assert!(three.swap_waker(&mut None).is_none());
-    assert_eq!(one.swap_waker(&mut None).unwrap().as_str(), "a → b");
+    let found = one.swap_waker(&mut None).unwrap();
+    assert_eq!(names(found.as_str()), "a → b");
     assert_eq!(end(&asks.waiting(), &[]), 0, "it is ended once");
     drop((one, three));
     assert!(asks.list.lock().is_empty());

@@ -1,32 +1,31 @@
-//! The names of types and of actors, without paths.
+//! The names of types without paths, and how an actor without a name is called.
 //!
 //! Of a type that is local to a function or closure, only its own name is left. An actor without a
 //! name is called after its function or type.
 
+use std::any::type_name;
 use std::borrow::Cow;
 
-use super::event::{Event, EventKind};
-use crate::info::TaskInfo;
-
-/// What an event is about: an actor or, with id 0 and no name, code outside actors.
-#[derive(Default)]
-pub(crate) struct Subject {
-    /// `None` outside actors.
-    pub(crate) actor: Option<TaskInfo>,
-    /// The name for an actor without one.
-    pub(crate) called: Cow<'static, str>,
-    pub(crate) state: Option<&'static str>,
+/// The names of the types of an actor, with their paths.
+///
+/// The table of a cell has a function that returns them. So a name is made only where it is shown.
+pub(crate) struct TypeNames {
+    future: &'static str,
+    /// Of the function, closure or value.
+    actor: &'static str,
 }
 
-impl Subject {
-    pub(super) fn event<'a>(&'a self, kind: EventKind<'a>) -> Event<'a> {
-        let named = self.actor.as_ref().and_then(TaskInfo::name);
-        Event {
-            id: self.actor.as_ref().map_or(0, TaskInfo::id),
-            name: named.unwrap_or(&self.called),
-            state: self.state,
-            kind,
+impl TypeNames {
+    pub(crate) fn of<Fut, A>() -> Self {
+        TypeNames {
+            future: type_name::<Fut>(),
+            actor: type_name::<A>(),
         }
+    }
+
+    /// Returns a name for the actor.
+    pub(crate) fn called(&self) -> Cow<'static, str> {
+        called(self.future, self.actor)
     }
 }
 
@@ -35,11 +34,15 @@ const CLOSURE: &str = "::{{closure}}";
 
 /// Returns a name for an actor, from the names of the types of its future and of its function or
 /// value.
-pub(crate) fn called(future: &'static str, actor: &'static str) -> Cow<'static, str> {
+fn called(future: &'static str, actor: &'static str) -> Cow<'static, str> {
     let mut name = future;
     // The futures of this crate wrap those of the user. The one of an actor that is restarted has
-    // the types of the actor and of its future at the end, any other has not.
-    if name.starts_with("greenroom::") {
+    // the types of the actor and of its future at the end, any other has not. A boxed future tells
+    // nothing of its function.
+    if ["greenroom::", "core::", "alloc::"]
+        .iter()
+        .any(|own| name.starts_with(own))
+    {
         name = match types_in(future)[..] {
             [.., actor, future] if future.contains("::") => return called(future, actor),
             _ => actor,

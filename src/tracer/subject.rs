@@ -1,0 +1,28 @@
+//! What an event of a trace is about.
+
+use std::borrow::Cow;
+
+use super::event::{Event, EventKind};
+use crate::info::TaskInfo;
+
+/// What an event is about: an actor or, with id 0 and no name, code outside actors.
+#[derive(Default)]
+pub(crate) struct Subject {
+    /// `None` outside actors.
+    pub(crate) actor: Option<TaskInfo>,
+    /// The name for an actor without one.
+    pub(crate) called: Cow<'static, str>,
+    pub(crate) state: Option<&'static str>,
+}
+
+impl Subject {
+    pub(super) fn event<'a>(&'a self, kind: EventKind<'a>) -> Event<'a> {
+        let named = self.actor.as_ref().and_then(TaskInfo::name);
+        Event {
+            id: self.actor.as_ref().map_or(0, TaskInfo::id),
+            name: named.unwrap_or(&self.called),
+            state: self.state,
+            kind,
+        }
+    }
+}

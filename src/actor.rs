@@ -12,6 +12,7 @@ mod core;
 mod deferred;
 mod ending;
 mod family;
+mod flat;
 mod handle;
 mod handlers_macro;
 mod handlers_steps;

@@ -9,7 +9,7 @@ mod refusal;
 
 use std::fmt;
 
-pub use ask::{AskCause, AskDetail, AskError, Deadlock};
+pub use ask::{AskCause, AskDetail, AskError, Deadlock, FlatError};
 pub(crate) use fault::FaultyPart;
 pub use fault::{End, Fault, UnhandledFault};
 pub(crate) use refusal::Load;

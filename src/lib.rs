@@ -211,8 +211,8 @@ pub use actor::{
 #[doc(hidden)]
 pub use actor::{into_actor, mistakes as handler_mistakes};
 pub use error::{
-    AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, HostFault, Panic, Refusal,
-    RefusalKind, SendError, SpawnError, SpawnProblem, TellError, UnhandledFault,
+    AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, FlatError, HostFault, Panic,
+    Refusal, RefusalKind, SendError, SpawnError, SpawnProblem, TellError, UnhandledFault,
 };
 pub use pinned::{Hosted, Pinned, Stage};
 pub use request::concurrently::{concurrently, try_concurrently};

@@ -6,7 +6,7 @@
 /// Declares an actor's messages, its dispatch and a typed address as one list of methods.
 ///
 /// ```
-/// use greenroom::{Context, spawn};
+/// use greenroom::{Context, FlatError, spawn};
 /// use std::time::Duration;
 ///
 /// #[derive(Default)]
@@ -57,6 +57,8 @@
 ///     counter.add(4).send().await.unwrap();
 ///     assert_eq!(counter.total().await, Ok(7));
 ///     assert_eq!(counter.rename("x".repeat(30)).await, Ok(Err(TooLong)));
+///     let renamed = counter.rename("x".repeat(30)).flat().await;
+///     assert_eq!(renamed, Err(FlatError::Answer(TooLong)));
 ///     assert_eq!(counter.total().timeout(Duration::from_secs(60)).await, Ok(7));
 /// });
 /// ```
@@ -84,7 +86,7 @@
 /// borrows nothing.
 ///
 /// An asker of a handler that returns a `Result` gets a `Result` in a `Result`. The outer one tells
-/// whether there was an answer.
+/// whether there was an answer. [`flat`](crate::Ask::flat) makes one of both.
 ///
 /// # Handlers
 ///

@@ -51,6 +51,60 @@ impl fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
+/// The error of an ask whose answer is a `Result`, once [`flat`](crate::Ask::flat) has made one
+/// `Result` of two.
+///
+/// It has the text and the source of the error in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FlatError<E> {
+    /// There is no answer.
+    Ask(AskError),
+    /// The actor has answered this error.
+    Answer(E),
+}
+
+impl<E> FlatError<E> {
+    /// Joins the outcome of an ask and the answer in it, for instance in the function of
+    /// [`on_answer`](crate::Context::on_answer).
+    ///
+    /// # Errors
+    /// The error of either.
+    ///
+    /// ```
+    /// use greenroom::{AskError, FlatError};
+    ///
+    /// let answered: Result<Result<u32, &str>, AskError> = Ok(Err("no ink"));
+    /// assert_eq!(FlatError::flatten(answered), Err(FlatError::Answer("no ink")));
+    /// ```
+    pub fn flatten<T>(outcome: Result<Result<T, E>, AskError>) -> Result<T, Self> {
+        outcome?.map_err(FlatError::Answer)
+    }
+}
+
+impl<E> From<AskError> for FlatError<E> {
+    fn from(error: AskError) -> Self {
+        FlatError::Ask(error)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for FlatError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FlatError::Ask(error) => error.fmt(f),
+            FlatError::Answer(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: std::error::Error> std::error::Error for FlatError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            FlatError::Ask(error) => error.source(),
+            FlatError::Answer(error) => error.source(),
+        }
+    }
+}
+
 /// The actor that gives no answer, and the cause.
 ///
 /// It is displayed as a short text, such as `"tally" #7 panicked: overflow`. A clone is cheap. All

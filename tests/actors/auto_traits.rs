@@ -21,10 +21,10 @@ use greenroom::time::{
 };
 use greenroom::{
     ActorBuilder, ActorStatus, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
-    BuildError, Builder, Context, Current, Deadlock, Detached, End, Fault, Handle, HostFault,
-    Hosted, Join, KeepAlive, Panic, Permit, Pinned, Refusal, RefusalKind, Reply, Request, Runtime,
-    SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem, Stage, Stats, Task,
-    TellError, UnhandledFault, Unsent, WeakAddress, WorkerStats, actor, concurrently,
+    BuildError, Builder, Context, Current, Deadlock, Detached, End, Fault, FlatError, Handle,
+    HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Refusal, RefusalKind, Reply,
+    Request, Runtime, SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem, Stage,
+    Stats, Task, TellError, UnhandledFault, Unsent, WeakAddress, WorkerStats, actor, concurrently,
     try_concurrently,
 };
 
@@ -310,10 +310,11 @@ fn errors_are_send_if_their_values_are() {
         Send Sync Unpin: AskError, AskDetail, AskCause, End;
         Send Sync Unpin: AdoptError<Message, Message>, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
         Send Sync Unpin: UnhandledFault<'static>, SpawnError<u32>;
-        Send Sync Unpin: TellError<u32>, SendError<u32>, First<u32>, IntervalsError;
+        Send Sync Unpin: TellError<u32>, SendError<u32>, FlatError<u32>, First<u32>, IntervalsError;
         Send Sync Unpin: Refusal, RefusalKind, RetryIntervals;
         Send - Unpin: TellError<Message>, SendError<Message>, SpawnError<Message>;
-        - - Unpin: TellError<Local>, SendError<Local>, SpawnError<Local>;
+        Send - Unpin: FlatError<Message>;
+        - - Unpin: TellError<Local>, SendError<Local>, FlatError<Local>, SpawnError<Local>;
     }
 }
 

@@ -3,6 +3,7 @@
 mod causes;
 #[cfg(target_os = "linux")]
 mod example;
+mod flat;
 mod in_flight;
 mod permits;
 mod refusals;

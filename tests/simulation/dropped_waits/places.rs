@@ -27,6 +27,8 @@ const PLACES: &[(&str, Tested)] = &[
     ("actor/context/recv.rs Recv", By("messages")),
     ("actor/context/recv.rs Context", By("messages")),
     ("actor/context.rs recv", Within("Recv")),
+    ("actor/flat.rs flat", Within("Ask")),
+    ("actor/flat.rs flat", Within("Request")),
     ("actor/handle.rs Join", By("the_end_of_an_actor")),
     ("actor/incarnation.rs incarnation", By("messages")),
     ("actor/lifecycle.rs Attempt", Within("incarnation")),

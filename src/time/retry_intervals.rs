@@ -63,7 +63,8 @@ impl RetryIntervals {
         })
     }
 
-    /// Creates intervals that double from `first` to `most`, and stay there without a limit.
+    /// Creates intervals that double from `first` to `most`, and stay there. Their number has no
+    /// limit until [`with_step_limit`](RetryIntervals::with_step_limit) sets one.
     ///
     /// Each is longer by up to a quarter, at random, so that callers which fail together do not
     /// retry together. A `first` of zero counts as 1 ns. If `first` exceeds `most`, every interval
@@ -76,6 +77,10 @@ impl RetryIntervals {
     /// let ms = Duration::from_millis;
     /// let third = RetryIntervals::exponential(ms(100), ms(1000)).iter().nth(2).unwrap();
     /// assert!((ms(400)..=ms(500)).contains(&third));
+    ///
+    /// let five = RetryIntervals::exponential(ms(100), ms(1000)).with_step_limit(5)?;
+    /// assert_eq!(five.iter().count(), 5);
+    /// # Ok::<(), greenroom::time::IntervalsError>(())
     /// ```
     pub fn exponential(first: Duration, most: Duration) -> Self {
         let first = first.max(Duration::from_nanos(1));
@@ -95,10 +100,12 @@ impl RetryIntervals {
         self
     }
 
-    /// Leaves out all intervals after this many.
+    /// Leaves out all intervals after this many, of whatever kind they are. A
+    /// [`retry`](crate::retry()) then makes one attempt more.
     ///
     /// # Errors
     /// [`IntervalsError::NoSteps`] if the limit is 0.
+    #[doc(alias = "limit")]
     pub fn with_step_limit(mut self, steps: u64) -> Result<Self, IntervalsError> {
         if steps == 0 {
             return Err(IntervalsError::NoSteps);

@@ -38,6 +38,36 @@ fn the_first_steps_come_once_and_the_regular_step_until_the_limit() {
 }
 
 #[test]
+fn a_step_limit_ends_exponential_intervals_before_and_after_the_greatest() {
+    // 1 s, 2 s and 4 s come before the greatest, 8 s.
+    for limit in [1, 2, 3, 4, 5, 100] {
+        let intervals = RetryIntervals::exponential(SEC, secs(8)).with_step_limit(limit);
+        let intervals: Vec<_> = intervals.unwrap().iter().collect();
+        assert_eq!(intervals.len() as u64, limit);
+        for (index, interval) in intervals.into_iter().enumerate() {
+            let step = secs(1 << index.min(3));
+            assert!((step..=step + step / 4).contains(&interval));
+        }
+    }
+}
+
+#[test]
+fn a_retry_with_exponential_intervals_ends_at_their_step_limit() {
+    sim::explore(SEEDS, |_| async {
+        let (mut attempts, begun) = (0, Instant::now());
+        let three = RetryIntervals::exponential(SEC, secs(60)).with_step_limit(3);
+        let outcome: Result<(), u32> = retry(&three.unwrap(), || {
+            attempts += 1;
+            ready(Err(attempts))
+        })
+        .await;
+        assert_eq!((outcome, attempts), (Err(4), 4));
+        // 1 s, 2 s and 4 s, and up to a quarter more.
+        assert!((secs(7)..secs(10)).contains(&begun.elapsed()));
+    });
+}
+
+#[test]
 fn jitter_is_a_multiple_of_its_unit_up_to_a_share_of_the_step() {
     let unit = Duration::from_millis(10);
     let whole = RetryIntervals::every(SEC).with_jitter_unit(unit).unwrap();

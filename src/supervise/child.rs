@@ -135,7 +135,7 @@ pub struct ChildStatus {
 pub enum ChildState {
     /// It waits to begin for the first time.
     Starting,
-    /// It runs.
+    /// It runs. A child that begins is in this state before it answers anything.
     Running,
     /// It waits before its restart.
     BackingOff {
@@ -160,6 +160,8 @@ pub(super) struct ChildRecord {
     has_begun: bool,
     /// It has reported a failure, and has not begun since.
     pub(super) has_failed: bool,
+    /// It was ordered to begin, and to do nothing else.
+    pub(super) is_to_begin: bool,
 }
 
 impl ChildRecord {
@@ -173,14 +175,21 @@ impl ChildRecord {
             last_fault: None,
             has_begun: false,
             has_failed: false,
+            is_to_begin: false,
         }
     }
 
     /// Notes that the incarnation with this number begins.
+    ///
+    /// It may answer before the supervisor has seen its report, so its state changes here. An order
+    /// that was given meanwhile goes before.
     pub(super) fn begin(&mut self, incarnation: u64) {
         self.incarnation = incarnation;
         self.restarts += u64::from(self.has_begun);
         (self.has_begun, self.has_failed) = (true, false);
+        if self.is_to_begin {
+            self.state = ChildState::Running;
+        }
     }
 
     /// Notes that the incarnation has failed, with this text if it panicked.

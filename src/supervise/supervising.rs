@@ -250,6 +250,8 @@ impl Supervising {
         self.tree.update(id, |status| {
             status.state = state;
             status.until = None;
+            let is_stopped = state == ChildState::Stopping;
+            status.is_to_begin = phase == ChildPhase::Beginning && !is_stopped;
         });
     }
 

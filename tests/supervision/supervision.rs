@@ -11,6 +11,7 @@ mod nested;
 mod orders;
 mod places;
 mod rounds;
+mod states;
 mod trees;
 
 use std::sync::{Arc, Mutex};
@@ -123,14 +124,15 @@ async fn wait_for(tree: &Supervisor, child: &Address<Job>, state: ChildState) {
 }
 
 async fn wait_for_id(tree: &Supervisor, child: u64, state: ChildState) {
-    loop {
-        let children = tree.children();
-        let status = children.iter().find(|it| it.id == child).unwrap();
-        if status.state == state {
-            return;
-        }
+    while state_of(tree, child) != state {
         yield_now().await;
     }
+}
+
+/// Returns what the supervisor says of a child.
+fn state_of(tree: &Supervisor, child: u64) -> ChildState {
+    let children = tree.children();
+    children.iter().find(|it| it.id == child).unwrap().state
 }
 
 /// Waits until the supervisor knows that each child runs.
@@ -138,6 +140,14 @@ async fn all_run(tree: &Supervisor) {
     while (tree.children().iter()).any(|child| child.state != ChildState::Running) {
         yield_now().await;
     }
+}
+
+/// Waits until all children have begun. Another one begins after them, and is stopped again.
+async fn all_have_begun(tree: &Supervisor) {
+    let last = start(tree, &Log::default(), "last");
+    number(&last).await;
+    tree.stop_child(&last).unwrap();
+    last.closed().await;
 }
 
 /// Waits until the supervisor knows that a child was restarted so often.

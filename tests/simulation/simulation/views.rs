@@ -307,20 +307,6 @@ fn supervisors() -> Vec<View> {
         })
     };
     vec![
-        view("a child that runs", move |one| async move {
-            let tree = tree();
-            tree.start(begins(one)).unwrap();
-            look(move || tree.children()[0].state == ChildState::Running)
-        }),
-        view("a child of a child that runs", move |one| async move {
-            let tree = tree();
-            let below = tree.supervisor(Supervisor::builder()).unwrap();
-            below.start(begins(one)).unwrap();
-            look(move || {
-                let _tree = &tree;
-                below.children()[0].state == ChildState::Running
-            })
-        }),
         view("the begin of the next child", move |one| async move {
             let (tree, has_begun) = (tree(), Arc::new(AtomicBool::new(false)));
             tree.start(begins(one.clone())).unwrap();

@@ -8,8 +8,8 @@ use greenroom::time::{Instant, RetryIntervals, sleep};
 use greenroom::{AskCause, Context, Detached, End, Reply, Runtime, actor, unblock, yield_now};
 
 use super::{
-    Escaped, Job, LONG, all_run, cause, child, escape, everywhere, hold, number, on_two_workers,
-    patient, simulated, start, start_three, wait_for,
+    Escaped, Job, LONG, all_have_begun, all_run, cause, child, escape, everywhere, hold, number,
+    on_two_workers, patient, simulated, start, start_three, wait_for,
 };
 use crate::support::{Drops, Gate, Log, WATCH, drive, within};
 
@@ -195,8 +195,8 @@ fn a_stop_in_a_round_waits_no_longer_than_the_grace() {
             let below = top.supervisor(patient(strategy).grace(MINUTE)).unwrap();
             for tree in [&below, &top] {
                 let [a, b, _c] = start_three(tree, &log);
-                all_run(&top).await;
                 all_run(tree).await;
+                all_have_begun(&top).await;
                 escaped.push(escape(&b).await);
                 match strategy {
                     Strategy::OneForOne => tree.restart(&b).unwrap(),
@@ -404,6 +404,7 @@ async fn busy_tree(strategy: Strategy, turns: u64) -> (Supervisor, Vec<Escaped>)
     for tree in [&below, &top] {
         let children = start_three(tree, &log);
         all_run(tree).await;
+        all_have_begun(&top).await;
         if turns.is_multiple_of(2) {
             escaped.push(escape(&children[1]).await);
         }

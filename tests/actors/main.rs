@@ -40,6 +40,7 @@ mod mailbox_order;
 mod mailbox_recv;
 mod panics_unwind;
 mod requests;
+mod source_guards;
 mod spawn_macro;
 mod strange_wakers;
 mod undelivered;

@@ -1,7 +1,8 @@
 //! The controls of a source outside its actor: cancel it, or put it into the background.
 //!
 //! The guard sets a switch and wakes the source, which checks the switch before it yields an item.
-//! A cancelled source therefore yields nothing, even if it was ready before.
+//! A cancelled source therefore yields nothing, even if it was ready before. All clones of a guard
+//! share one switch, and the drop of the last one cancels.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -10,7 +11,7 @@ use std::task::Waker;
 
 use crate::contain::KeptWaker;
 use crate::runtime::context;
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Mutex, Process};
 
 /// The state of a source, as its actor treats it.
@@ -23,9 +24,11 @@ pub(in crate::actor) enum Standing {
     Cancelled,
 }
 
-/// The state that a source and its guard share.
+/// The state that a source and its guards share.
 pub(in crate::actor) struct Switch {
     standing: AtomicU32,
+    /// The number of guards that are not dropped. One that was detached stays counted.
+    guards: AtomicUsize,
     source: Mutex<Option<KeptWaker>>,
     process: Process,
 }
@@ -34,6 +37,7 @@ impl Switch {
     pub(in crate::actor) fn new(standing: Standing) -> Arc<Self> {
         Arc::new(Switch {
             standing: AtomicU32::new(standing as u32),
+            guards: AtomicUsize::new(1),
             source: Mutex::new(None),
             process: Process::current(),
         })
@@ -76,6 +80,38 @@ impl Switch {
 /// It is returned by [`send_after`](crate::Context::send_after),
 /// [`send_every`](crate::Context::send_every), [`attach`](crate::Context::attach) and
 /// [`watch`](crate::Context::watch). A cancelled source yields nothing, even if it was ready before.
+///
+/// A clone guards the same source, which is cancelled when the last clone is dropped. So a guard
+/// can be a part of a state that is cloned, as that of a [machine](crate::machine) with
+/// [restarts](crate::ActorBuilder::restart):
+///
+/// ```
+/// use greenroom::{Context, SourceGuard, spawn};
+/// use std::time::Duration;
+///
+/// #[derive(Clone)]
+/// struct Waiting {
+///     text: String,
+///     _deadline: SourceGuard,
+/// }
+///
+/// async fn patient(mut cx: Context<Option<&'static str>>) -> String {
+///     let deadline = cx.send_after(Duration::from_millis(1), None);
+///     let mut state = Waiting { text: String::new(), _deadline: deadline };
+///     while let Some(Some(text)) = cx.recv().await {
+///         let mut next = state.clone();
+///         next.text.push_str(text);
+///         state = next; // the clone keeps the deadline
+///     }
+///     state.text
+/// }
+///
+/// greenroom::run(async {
+///     let patient = spawn!(patient(_));
+///     patient.tell(Some("so far")).unwrap();
+///     assert_eq!(patient.join().await.unwrap(), "so far");
+/// });
+/// ```
 #[must_use = "dropping the guard cancels the source; `detach` keeps the source"]
 pub struct SourceGuard(Option<Arc<Switch>>);
 
@@ -88,12 +124,13 @@ impl SourceGuard {
         SourceGuard(Some(switch))
     }
 
-    /// Drops the guard and keeps the source.
+    /// Drops the guard and keeps the source, whatever happens to other clones.
     pub fn detach(mut self) {
         self.0 = None;
     }
 
-    /// Puts the source into the background, where it does not keep the actor open.
+    /// Puts the source into the background, where it does not keep the actor open. That holds for
+    /// all clones.
     ///
     /// ```
     /// use greenroom::{Context, spawn};
@@ -125,9 +162,21 @@ impl SourceGuard {
     }
 }
 
+impl Clone for SourceGuard {
+    fn clone(&self) -> Self {
+        if let Some(switch) = &self.0 {
+            // Relaxed: this guard is counted meanwhile, and nothing is published.
+            switch.guards.fetch_add(1, Ordering::Relaxed);
+        }
+        SourceGuard(self.0.clone())
+    }
+}
+
 impl Drop for SourceGuard {
     fn drop(&mut self) {
-        if let Some(switch) = &self.0 {
+        let Some(switch) = &self.0 else { return };
+        // Release pairs with the Acquire of the last drop: what other guards have set comes before.
+        if switch.guards.fetch_sub(1, Ordering::AcqRel) == 1 {
             switch.set(Standing::Cancelled);
         }
     }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use greenroom::Context;
 use greenroom::machine::{Machine, Next};
 use greenroom::supervise::Restarts;
+use greenroom::time::sleep;
+use greenroom::{Context, Reply, SourceGuard, sim};
 
 use super::State;
 use crate::support::{Home, Log, in_every_home, keep_bombs_quiet};
@@ -126,4 +127,80 @@ fn a_machine_that_gives_up_leaves_its_messages_in_order(home: &Home) {
         assert!(fragile.join().await.is_err());
     });
     assert_eq!(left.take(), [1, 2, 3, 4]);
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A lamp that goes out by itself. The timer is a part of its state.
+#[derive(Clone)]
+struct Lamp;
+
+#[derive(Clone)]
+enum Light {
+    Off,
+    On { pushes: u32, _timer: SourceGuard },
+}
+
+enum Touch {
+    Push,
+    GoOut,
+    Break,
+    Pushes(Reply<u32>),
+}
+
+impl Machine for Lamp {
+    type State = Light;
+    type Message = Touch;
+    type Value = ();
+
+    async fn on(&mut self, light: &Light, touch: Touch, cx: &mut Context<Touch>) -> Next<Self> {
+        match (light, touch) {
+            (_, Touch::Break) => panic!("bomb"),
+            (Light::Off, Touch::Push) => Next::To(Light::On {
+                pushes: 1,
+                _timer: cx.send_after(HOUR, Touch::GoOut),
+            }),
+            (Light::On { .. }, Touch::Push) => {
+                let mut next = light.clone();
+                if let Light::On { pushes, .. } = &mut next {
+                    *pushes += 1;
+                }
+                Next::To(next)
+            }
+            (Light::On { .. }, Touch::GoOut) => Next::To(Light::Off),
+            (Light::Off, Touch::GoOut) => panic!("a timer outlives its state"),
+            (Light::Off, Touch::Pushes(reply)) => {
+                reply.send(0);
+                Next::Stay
+            }
+            (Light::On { pushes, .. }, Touch::Pushes(reply)) => {
+                reply.send(*pushes);
+                Next::Stay
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_with_the_guard_of_a_timer_is_cloned_and_dropped_by_a_restart() {
+    keep_bombs_quiet();
+    sim::explore(0..20, |_| async {
+        let lamp = Lamp.into_builder(Light::Off);
+        let lamp = lamp.restart(Restarts::on_fault()).spawn();
+        // Clones of the state keep the timer, which is not begun anew.
+        lamp.tell(Touch::Push).unwrap();
+        sleep(HOUR / 2).await;
+        lamp.tell(Touch::Push).unwrap();
+        assert_eq!(lamp.ask(Touch::Pushes).await, Ok(2));
+        sleep(HOUR * 3 / 4).await;
+        assert_eq!(lamp.ask(Touch::Pushes).await, Ok(0));
+        // The next incarnation is off, and gets nothing of the timer of the last one.
+        lamp.tell(Touch::Push).unwrap();
+        lamp.tell(Touch::Break).unwrap();
+        assert_eq!(lamp.ask(Touch::Pushes).await, Ok(0));
+        sleep(HOUR * 2).await;
+        assert_eq!(lamp.ask(Touch::Pushes).await, Ok(0));
+        lamp.stop();
+        lamp.join().await.unwrap();
+    });
 }

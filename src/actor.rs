@@ -50,7 +50,7 @@ pub use handle::{Handle, Join};
 pub use permit::Permit;
 pub(crate) use reply::Relay;
 pub use reply::Reply;
-pub use request::Request;
+pub use request::{OwnedRequest, Request};
 pub(crate) use restart::{Bond, BondOrder, BondReport, History};
 pub use restart::{Restartable, Restarts};
 pub use source::SourceGuard;

@@ -17,6 +17,7 @@ pub(crate) mod sequentially;
 use std::fmt;
 use std::pin::Pin;
 
+pub use crate::actor::OwnedRequest;
 pub use concurrently::{FallibleRequests, Requests};
 pub use retry::Retry;
 pub use sequentially::Sequentially;

@@ -90,6 +90,19 @@ impl<M: Send + 'static> Address<M> {
     }
 }
 
+/// What [`on_answer`](crate::Context::on_answer) takes: a [`Request`].
+#[diagnostic::on_unimplemented(
+    message = "`on_answer` takes a request, which borrows nothing",
+    label = "this is no `Request`",
+    note = "write `address.request(..)` for `address.ask(..)`",
+    note = "with `handlers!`: `counter.request(CounterMessage::total)` for `counter.total()`, and \
+            `counter.request(|reply| CounterMessage::find(key, reply))` for `counter.find(key)`",
+    note = "`on_return` takes any other future"
+)]
+pub trait OwnedRequest<T>: Into<Request<T>> {}
+
+impl<T> OwnedRequest<T> for Request<T> {}
+
 struct Question<M, F> {
     address: Address<M>,
     question: F,

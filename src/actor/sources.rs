@@ -26,7 +26,7 @@ use super::context::Context;
 use super::handle::Handle;
 use super::in_flight::{Flight, FlightParts};
 use super::own_sources::OwnSources;
-use super::request::{Launched, Request};
+use super::request::{Launched, OwnedRequest, Request};
 use super::source::{AttachedSource, Feed, SourceGuard, Standing, Switch};
 use crate::contain::contain;
 use crate::error::{AskError, End, Fault};
@@ -251,6 +251,9 @@ impl<M: Send + 'static> Context<M> {
     /// Their answers arrive in any order. The request is sent before this returns, or waits in line
     /// for room. So a message that is sent to the same actor later cannot overtake it.
     ///
+    /// [`Address::request`] makes the request. An [`ask`](Address::ask) borrows its address, so it
+    /// cannot be sent here.
+    ///
     /// The answer is the error if the request fails, as [`Address::ask`] tells. After this actor's
     /// mailbox was closed, requests in flight are dropped, and a new one is not sent.
     ///
@@ -286,9 +289,10 @@ impl<M: Send + 'static> Context<M> {
     /// ```
     pub fn on_answer<T: Send + 'static>(
         &mut self,
-        mut request: Request<T>,
+        request: impl OwnedRequest<T>,
         make: impl FnOnce(Result<T, AskError>) -> M + Send + 'static,
     ) {
+        let mut request: Request<T> = request.into();
         self.close_sources_if_closed();
         if self.parts().0.is_closed() {
             return contain(|| drop((request, make)));

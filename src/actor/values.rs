@@ -67,7 +67,9 @@ use crate::task::loss;
     message = "`{Self}` is not an actor",
     note = "a call of an async fn needs `_` where the context goes: `spawn!(tally(_, 40))`"
 )]
-pub trait Actor: Send + Sized {
+// The compiler quotes this line, and that of `handle`, for what is not `Send`.
+pub trait Actor: Sized + Send // not `Send`: an async fn, `on = &pinned` or `on = Detached`
+{
     /// The type of the messages.
     type Message: Send;
 
@@ -76,7 +78,7 @@ pub trait Actor: Send + Sized {
         &mut self,
         message: Self::Message,
         cx: &mut Context<Self::Message>,
-    ) -> impl Future<Output = ()> + Send;
+    ) -> impl Future<Output = ()> + Send; // not `Send`: an async fn, `on = &pinned`
 
     /// Runs before the first message is received; does nothing by default.
     fn started(&mut self, cx: &mut Context<Self::Message>) -> impl Future<Output = ()> + Send {

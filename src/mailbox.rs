@@ -22,7 +22,7 @@ mod traced;
 mod undelivered;
 
 pub(crate) use contents::{Mailbox, Refused};
-pub(crate) use extras::{AnyBond, HookOptions, Hooks, MailboxOptions};
+pub(crate) use extras::{AnyBond, HookOptions, Hooks, LabelFn, MailboxOptions};
 pub(crate) use line::LineEntry;
 pub(crate) use queue::{Batch, TakenMessage};
 pub(crate) use send::wake_foreign;

@@ -100,6 +100,7 @@ where
         parts: CellParts<M, A, Fut>,
         options: ActorOptions<M>,
     ) -> (NonNull<Core<M>>, Option<A>) {
+        let label = options.label;
         let cell = blocks::room::<Self>();
         let cell_ptr = cell.as_ptr();
         // SAFETY: memory for a cell. Every field is written, in place: most of a waiting lifecycle
@@ -111,7 +112,7 @@ where
         }
         let core = cell.cast::<Core<M>>();
         // SAFETY: (CELL-2) the caller's references, which it receives from this function.
-        if unsafe { Base::<M, H>::launch(core, Location::caller()) } {
+        if unsafe { Base::<M, H>::launch(core, Location::caller(), label) } {
             return (core, None);
         }
         // SAFETY: (CELL-2) as above; (CELL-3) the cell is not shared, and never runs.

@@ -18,7 +18,7 @@ use std::task::{Poll, Waker};
 
 use crate::contain::Panic;
 use crate::error::{Fault, FaultyPart, TellError, UnhandledFault};
-use crate::mailbox::{Flags, Mailbox, MailboxOptions, Wake};
+use crate::mailbox::{Flags, LabelFn, Mailbox, MailboxOptions, Wake};
 use crate::sync::Process;
 use crate::task::{
     Header, Label, Look, MessageEvent, MessageInfo, TaskHooks, TaskInfo, VTable, as_run, run,
@@ -36,10 +36,12 @@ pub(crate) struct Core<M> {
     pub(super) header: Header,
 }
 
-/// The options of an actor that its cell keeps.
+/// The options of an actor that its cell needs.
 pub(super) struct ActorOptions<M> {
     pub(super) mailbox: MailboxOptions<M>,
     pub(super) priority: u8,
+    /// The function that names a message in a trace, which only a traced actor keeps.
+    pub(super) label: Option<LabelFn<M>>,
 }
 
 impl<M> Core<M> {

@@ -144,7 +144,9 @@
 ///
 /// The enum is a plain type, so everything that takes messages takes it: timers,
 /// [`map`](crate::Address::map), [`Name`](crate::registry::Name), restarts. A variant is a function
-/// of its fields: `address.map(CounterMessage::add)` is an `Address<u64>`.
+/// of its fields: `address.map(CounterMessage::add)` is an `Address<u64>`. A
+/// [trace](crate::trace), also that of a [simulation](crate::sim), names a message after its handler:
+/// `Sent add to ..`.
 ///
 /// A message takes the memory and the instructions of an enum and a `match` that are written by
 /// hand. An `async fn` takes about 20 instructions more than a plain `fn`, as it does when it is

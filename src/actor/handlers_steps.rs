@@ -268,6 +268,17 @@ macro_rules! __handlers {
                 )*}
             }
 
+            #[allow(unreachable_patterns, reason = "two handlers of one name are reported above")]
+            fn label(message: &$message) -> &'static str {
+                match *message {
+                    $(
+                        $($(#[cfg($($fn_cfg)*)])?)*
+                        $message::$name(..) => ::core::stringify!($name).trim_start_matches("r#"),
+                    )*
+                    _ => "",
+                }
+            }
+
             $($hooks)*
         }
 

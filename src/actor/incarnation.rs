@@ -273,6 +273,7 @@ fn nobodys_context<M: Send + 'static>() -> Context<M> {
     let options = ActorOptions {
         mailbox: MailboxOptions::of(None),
         priority: 0,
+        label: None,
     };
     let parts: CellParts<M, _, _> = ((), |(), _| ready(()));
     let (core, _) = cell::new(Nowhere, parts, options);

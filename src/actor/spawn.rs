@@ -21,7 +21,7 @@ use super::handle::Handle;
 use crate::contain::contain;
 use crate::error::{SpawnError, SpawnProblem};
 use crate::info::TypeNames;
-use crate::mailbox::{AnyBond, HookOptions, Hooks, MailboxOptions};
+use crate::mailbox::{AnyBond, HookOptions, Hooks, LabelFn, MailboxOptions};
 use crate::sync::Mutex;
 
 /// A builder for an actor: the function, closure or value, and the actor's options.
@@ -59,6 +59,7 @@ struct Options<M> {
     name: Option<Box<str>>,
     capacity: Option<usize>,
     priority: u8,
+    label: Option<LabelFn<M>>,
     /// Whether the actor is restarted, and with possible rules.
     restarts: Option<Result<(), SpawnProblem>>,
     hooks: Option<Box<HookOptions<M>>>,
@@ -86,6 +87,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
                 name: None,
                 capacity: None,
                 priority: 0,
+                label: None,
                 restarts: None,
                 hooks: None,
             },
@@ -160,8 +162,12 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     }
 
     /// Sets a function that names each message in [traces](crate::trace), and in the traces of
-    /// [simulations](crate::sim) unless they [show](ActorBuilder::show) it. By default the name is
-    /// that of the message's type, without its path.
+    /// [simulations](crate::sim) unless they [show](ActorBuilder::show) it. An empty name stands
+    /// for that of the message's type, without its path.
+    ///
+    /// By default that is the name, but for a value that implements [`Actor`](crate::Actor): its
+    /// [`label`](crate::Actor::label) names the messages. Without a tracer or a simulation, a label
+    /// costs nothing.
     ///
     /// ```
     /// use greenroom::{Context, spawn};
@@ -192,7 +198,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// });
     /// ```
     pub fn label(mut self, label: fn(&M) -> &'static str) -> Self {
-        self.hooks_made().label = Some(label);
+        self.options.label = Some(label);
         self
     }
 
@@ -437,6 +443,7 @@ impl<M> Options<M> {
                 hooks: self.hooks.map(|options| Box::new(Hooks::new(*options))),
             },
             priority: self.priority,
+            label: self.label,
         }
     }
 

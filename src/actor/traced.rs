@@ -16,7 +16,7 @@ use super::recipient::RecipientRef;
 use crate::contain::attempt;
 use crate::error::{Fault, FaultyPart};
 use crate::info::short;
-use crate::mailbox::{Batch, SOURCE};
+use crate::mailbox::{Batch, LabelFn, SOURCE};
 use crate::task::{MessageEvent, run};
 use crate::tracer::{self, EventKind, Level, MessageSource, Subject, forwarded_from};
 
@@ -29,7 +29,8 @@ impl<M> Core<M> {
     /// Returns the label of a message, if the actor has labels.
     pub(super) fn label(&self, message: &M) -> Option<&'static str> {
         let label = self.mailbox.label()?;
-        Some(attempt(|| label(message)).unwrap_or("(its label panicked)"))
+        let label = attempt(|| label(message)).unwrap_or("(its label panicked)");
+        (!label.is_empty()).then_some(label)
     }
 
     /// Returns the name of a message in lines.
@@ -74,11 +75,14 @@ impl<M> CoreRef<'_, M> {
         }
     }
 
-    /// Traces that the actor was created, and notes the senders of its messages from now on, if
-    /// there is a tracer.
+    /// Traces that the actor was created, and keeps the function that names its messages. Notes their
+    /// senders from now on, if there is a tracer.
     #[cold]
-    pub(super) fn created(self) {
+    pub(super) fn created(self, label: Option<LabelFn<M>>) {
         let by = run::actor_id();
+        if let Some(label) = label {
+            self.mailbox.set_label(label);
+        }
         if self.tracer().is_some() {
             self.mailbox.trace();
         }
@@ -178,7 +182,9 @@ impl<M> CoreRef<'_, M> {
     /// Traces that the actor receives a message of one of its sources.
     pub(super) fn received_from(self, message: &M, from: MessageSource) {
         if self.header.is_traced() {
-            self.trace(|| MessageEvent::FromSource(type_name::<M>()));
+            if let Some(info) = self.info_if_simulated(message) {
+                self.trace(|| MessageEvent::FromSource(info));
+            }
             if self.mailbox.is_traced() {
                 self.mailbox.set_last_sender(SOURCE);
                 self.trace_received(message, from);

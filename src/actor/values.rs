@@ -151,6 +151,47 @@ pub trait Actor: Sized + Send // not `Send`: an async fn, `on = &pinned` or `on 
         ready(())
     }
 
+    /// Returns the name of a message in [traces](crate::trace), also in those of
+    /// [simulations](crate::sim). An empty name, the default, stands for that of the message's type.
+    ///
+    /// Only traces call this. [`handlers!`](crate::handlers!) implements it: a message is named after
+    /// its handler. The option [`label`](ActorBuilder::label) replaces it.
+    ///
+    /// ```
+    /// use greenroom::{Actor, Context, spawn};
+    ///
+    /// struct Door;
+    ///
+    /// enum Push {
+    ///     Open,
+    ///     Close,
+    /// }
+    ///
+    /// impl Actor for Door {
+    ///     type Message = Push;
+    ///
+    ///     async fn handle(&mut self, _push: Push, _cx: &mut Context<Push>) {}
+    ///
+    ///     fn label(push: &Push) -> &'static str {
+    ///         match push {
+    ///             Push::Open => "Open",
+    ///             Push::Close => "Close",
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let door = spawn!(Door);
+    ///     door.tell(Push::Open).unwrap(); // traced as "Sent Open to .."
+    ///     door.tell(Push::Close).unwrap();
+    ///     let Door = door.join().await.unwrap();
+    /// });
+    /// ```
+    fn label(message: &Self::Message) -> &'static str {
+        let _ = message;
+        ""
+    }
+
     /// Creates a builder for an actor that is this value, as [`actor`](crate::actor()) does for a
     /// function.
     ///
@@ -175,7 +216,7 @@ pub trait Actor: Sized + Send // not `Send`: an async fn, `on = &pinned` or `on 
     /// .unwrap();
     /// ```
     fn into_builder(self) -> ActorBuilder<Self::Message, Self, impl Future<Output = Self> + Send> {
-        ActorBuilder::new(self, drive)
+        ActorBuilder::new(self, drive).label(Self::label)
     }
 }
 

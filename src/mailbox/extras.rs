@@ -146,8 +146,6 @@ impl<M> Bound<M> {
 pub(crate) struct HookOptions<M> {
     /// The function that shows a message in a trace.
     pub(crate) show: Option<fn(&M) -> String>,
-    /// The function that names a message in a trace.
-    pub(crate) label: Option<LabelFn<M>>,
     /// The function for messages that are not handled.
     pub(crate) on_undelivered: Option<Mutex<OnUndelivered<M>>>,
     /// The link between the actor and its supervisor. The mailbox only stores it.
@@ -157,6 +155,7 @@ pub(crate) struct HookOptions<M> {
 /// No panic leaves it half changed.
 pub(crate) type AnyBond = Arc<dyn Any + Send + Sync + RefUnwindSafe>;
 
+/// A function that names a message in a trace. An empty name stands for that of the type.
 pub(crate) type LabelFn<M> = fn(&M) -> &'static str;
 
 pub(crate) type OnUndelivered<M> = Box<dyn FnMut(M) + Send>;
@@ -226,7 +225,6 @@ impl<M> Default for HookOptions<M> {
     fn default() -> Self {
         HookOptions {
             show: None,
-            label: None,
             on_undelivered: None,
             bond: None,
         }
@@ -238,7 +236,7 @@ impl<M> Hooks<M> {
         let function = options.on_undelivered.map(Mutex::into_inner);
         Hooks {
             show: options.show,
-            label: options.label,
+            label: None,
             traced: Traced::default(),
             undelivered: function.map(Undelivered::new),
             panic: None,

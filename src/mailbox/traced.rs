@@ -96,6 +96,12 @@ impl<M> Mailbox<M> {
         self.lock_hooks(|_, hooks| hooks.traced.is_over)
     }
 
+    /// Sets the function that names a message in a trace. The mailbox was not shared yet.
+    #[cold]
+    pub(crate) fn set_label(&self, label: LabelFn<M>) {
+        self.lock_hooks(|_, hooks| hooks.label = Some(label));
+    }
+
     /// Returns the function that names a message in a trace, if that was set.
     pub(crate) fn label(&self) -> Option<LabelFn<M>> {
         self.lock(|_, contents| contents.hooks()?.label)

@@ -3,12 +3,13 @@
 //! A trace has the type name or the text of a message, never its value.
 
 use std::any::type_name;
+use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
 use super::key::TaskKey;
 use crate::error::{Fault, UnhandledFault};
-use crate::info::TaskInfo;
+use crate::info::{TaskInfo, short};
 use crate::sync::Process;
 use crate::tracer::Tracer;
 
@@ -88,6 +89,16 @@ pub struct MessageInfo {
     pub(crate) text: Option<Arc<str>>,
 }
 
+/// Displays the text or, without one, the name of the type without its path.
+impl fmt::Display for MessageInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.text {
+            Some(text) => f.write_str(text),
+            None => f.write_str(&short(self.name)),
+        }
+    }
+}
+
 impl MessageInfo {
     pub(crate) fn of<M>() -> Self {
         MessageInfo {
@@ -114,5 +125,5 @@ pub enum MessageEvent {
     /// The actor has received the message from its mailbox.
     Received,
     /// The actor has received the message from one of its own sources.
-    FromSource(&'static str),
+    FromSource(MessageInfo),
 }

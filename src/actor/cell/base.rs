@@ -19,7 +19,7 @@ use crate::actor::undelivered::detail_about;
 use crate::error::{AskCause, End, Fault};
 use crate::info::TaskInfo;
 use crate::instant::Instant;
-use crate::mailbox::{Batch, RunOutcome, RunStart, Termination, Wake};
+use crate::mailbox::{Batch, LabelFn, RunOutcome, RunStart, Termination, Wake};
 use crate::sync::atomic::Ordering;
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentRun};
@@ -74,6 +74,7 @@ where
     pub(super) unsafe fn launch(
         core: NonNull<Core<M>>,
         location: &'static Location<'static>,
+        label: Option<LabelFn<M>>,
     ) -> bool {
         // SAFETY: guaranteed by the caller.
         let (header, base) = unsafe { (Core::header_of(core), core.cast::<Self>().as_ref()) };
@@ -84,7 +85,7 @@ where
             (base.executor.hooks()).spawned(&base.core.info(), location);
             if base.core.header.is_traced() {
                 // SAFETY: (CELL-2) the references of the caller.
-                unsafe { CoreRef::<M>::new(core) }.created();
+                unsafe { CoreRef::<M>::new(core) }.created(label);
             }
         }
         // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.

@@ -95,6 +95,7 @@ fn model_48_thread_that_frees_a_cell_sees_its_end() {
         let options = ActorOptions {
             mailbox: MailboxOptions::of(None),
             priority: 0,
+            label: None,
         };
         let begin = |(), _cx: crate::Context<()>| async {};
         let (core, _) = new(nest, ((), begin as _), options);

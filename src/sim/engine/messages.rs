@@ -91,7 +91,7 @@ impl SimState {
                     None => return,
                 }
             }
-            MessageEvent::FromSource(name) => What::FromSource(name),
+            MessageEvent::FromSource(info) => What::FromSource(info),
         };
         if let What::Sends(..) | What::AwaitsRoom(..) = event {
             self.messages_born = number;

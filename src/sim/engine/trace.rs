@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
 
-use crate::info::short;
 use crate::instant::Instant;
 use crate::runtime::deadlock::Who;
 use crate::task::MessageInfo;
@@ -43,7 +42,7 @@ pub(crate) enum What {
     AwaitsRoom(TracedMessage, Who),
     GivesUp(Who),
     Receives(TracedMessage, Who),
-    FromSource(&'static str),
+    FromSource(MessageInfo),
     Ends(Who),
     Notes(String),
 }
@@ -179,7 +178,7 @@ impl fmt::Display for What {
             What::AwaitsRoom(message, to) => write!(f, "waits to send {message} to {to}"),
             What::GivesUp(to) => write!(f, "gives up sending to {to}"),
             What::Receives(message, from) => write!(f, "gets {message} from {from}"),
-            What::FromSource(name) => write!(f, "gets {} from a source of its own", short(name)),
+            What::FromSource(info) => write!(f, "gets {info} from a source of its own"),
             What::Ends(who) => write!(f, "{who} ends"),
             What::Notes(text) => write!(f, "notes {text:?}"),
         }
@@ -188,9 +187,6 @@ impl fmt::Display for What {
 
 impl fmt::Display for TracedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.info.text {
-            Some(text) => write!(f, "#{} {text}", self.number),
-            None => write!(f, "#{} {}", self.number, short(self.info.name)),
-        }
+        write!(f, "#{} {}", self.number, self.info)
     }
 }

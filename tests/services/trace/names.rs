@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use greenroom::policy::Simulated;
 use greenroom::supervise::Restarts;
 use greenroom::trace::Level;
 use greenroom::{Actor, Context, actor, spawn};
@@ -144,6 +145,78 @@ fn messages_are_called_after_their_type_without_paths_or_by_their_label() {
     assert_eq!(names[9], "Vec<Option<(u8, Order)>>");
 }
 
+struct Book(u32);
+
+greenroom::handlers! {
+    impl Book as BookAddress, BookMessage {
+        fn add(&mut self, pages: u32) {
+            self.0 += pages;
+        }
+
+        fn pages(&self, cx: &mut Context<BookMessage>) -> u32 {
+            cx.send_after(Duration::from_secs(1), BookMessage::r#loop()).detach();
+            self.0
+        }
+
+        fn r#loop(&mut self) {}
+    }
+}
+
+async fn reads_a_book(label: Option<fn(&BookMessage) -> &'static str>) {
+    let builder = Book(0).into_builder().name("book");
+    let builder = match label {
+        Some(label) => builder.label(label),
+        None => builder,
+    };
+    let handle = builder.spawn();
+    let book = BookAddress::from(handle.address());
+    book.add(3).tell().unwrap();
+    assert_eq!(book.pages().await, Ok(3));
+    greenroom::time::sleep(Duration::from_secs(2)).await;
+    drop(book);
+    handle.join().await.unwrap();
+}
+
+/// Returns the messages that the actor `book` has received.
+fn received(lines: &[String]) -> Vec<&str> {
+    let received = lines.iter().filter_map(|line| line.split_once("Received "));
+    received
+        .map(|(_, rest)| rest.split_once(" from").unwrap().0)
+        .collect()
+}
+
+#[test]
+fn messages_of_handlers_are_called_after_their_handlers_unless_they_have_a_label() {
+    let lines = lines_of(reads_a_book(None));
+    assert_eq!(received(&lines), ["add", "pages", "loop"]);
+    assert!(
+        lines.iter().any(|line| line.contains("Sent add to")),
+        "{lines:?}"
+    );
+    let lines = lines_of(reads_a_book(Some(|_| "page")));
+    assert_eq!(received(&lines), ["page"; 3]);
+    // An empty name stands for that of the type.
+    let lines = lines_of(reads_a_book(Some(|_| "")));
+    assert_eq!(received(&lines), ["BookMessage"; 3]);
+}
+
+#[test]
+fn messages_of_handlers_are_called_after_their_handlers_in_the_trace_of_a_simulation() {
+    let run = Simulated::new(1).whole_turns().try_run(async {
+        reads_a_book(None).await;
+        panic!("bomb");
+    });
+    let failure = run.unwrap_err();
+    for part in [
+        r#"sends #1 add to "book" #1"#,
+        "gets #1 add from main",
+        "#2 pages",
+        "gets loop from a source of its own",
+    ] {
+        assert!(failure.trace().contains(part), "{part}: {failure}");
+    }
+}
+
 #[test]
 fn the_state_of_an_actor_is_behind_its_name() {
     let lines = lines_of(async {
@@ -203,7 +276,7 @@ fn control_characters_are_escaped_in_every_part_of_a_line() {
 #[test]
 fn the_time_of_a_simulation_is_that_of_its_clock() {
     let (builder, memory) = traced(Level::Console);
-    let simulated = builder.policy(greenroom::policy::Simulated::new(1));
+    let simulated = builder.policy(Simulated::new(1));
     simulated.build().unwrap().block_on(async {
         greenroom::time::sleep(Duration::from_millis(90_061_002)).await;
         greenroom::trace::note!(Level::Console, "late");

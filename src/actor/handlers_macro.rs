@@ -96,8 +96,9 @@
 /// a part of the message. The [hooks](crate::Actor) `started`, `panicked` and `stopped` may stand
 /// among the handlers, and are written as in the trait.
 ///
-/// - The visibility before `impl` is that of the address and of the enum with its variants. It is
-///   at least that of the actor: `pub impl` if the actor is `pub`.
+/// - The visibility before `impl` is that of the address. The enum with its variants is always `pub`,
+///   since the messages of an actor that is `pub` must be. Without `pub impl` the documentation hides
+///   it.
 /// - The visibility of a handler is that of both methods.
 /// - Its comments are on the methods and on the variant. `#[cfg]` and `#[allow]` hold for all of
 ///   them, `#[must_use]` and `#[deprecated]` for the method of the address, `#[expect]` and
@@ -162,10 +163,29 @@ macro_rules! handlers {
     };
     (
         $(#[$($attribute:tt)*])*
+        pub impl $actor:ty as $address:ident, $message:ident { $($methods:tt)* }
+    ) => {
+        $crate::__handlers! {
+            @read { [$(#[$($attribute)*])*] [pub] [] [$actor] $address $message } cx [] []
+            { $($methods)* }
+        }
+    };
+    (
+        $(#[$($attribute:tt)*])*
         $vis:vis impl $actor:ty as $address:ident, $message:ident { $($methods:tt)* }
     ) => {
         $crate::__handlers! {
-            @read { [$(#[$($attribute)*])*] [$vis] [$actor] $address $message } cx [] []
+            @read {
+                [$(#[$($attribute)*])*] [$vis]
+                [
+                    #[doc(hidden)]
+                    #[allow(
+                        private_interfaces, unreachable_pub,
+                        reason = "it is `pub` for the compiler alone, if the actor is"
+                    )]
+                ]
+                [$actor] $address $message
+            } cx [] []
             { $($methods)* }
         }
     };

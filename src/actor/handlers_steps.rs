@@ -182,7 +182,7 @@ macro_rules! __handlers {
             $(allow($($allow:tt)*))?
             $(derive($($derive:tt)*))?
         ])*]
-        [$vis:vis] [$actor:ty] $address:ident $message:ident
+        [$vis:vis] [$($hidden:tt)*] [$actor:ty] $address:ident $message:ident
     } $cx:ident [$({
         [$(#[
             $(doc = $fn_doc:literal)?
@@ -204,7 +204,8 @@ macro_rules! __handlers {
              fields are the parameters of the handler, then the reply if it has a result."
         )]
         #[allow(non_camel_case_types, reason = "a message is called as its handler")]
-        $vis enum $message {$(
+        $($hidden)*
+        pub enum $message {$(
             $(
                 $(#[doc = $fn_doc])? $(#[doc($($fn_docs)*)])? $(#[cfg($($fn_cfg)*)])?
                 $(#[allow($($fn_allow)*)])?

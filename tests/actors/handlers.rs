@@ -14,6 +14,45 @@ use crate::support::{Gate, Home, Log, in_every_home, on_workers};
 #[derive(Clone, Debug, PartialEq)]
 struct TooLong(usize);
 
+/// An actor that others may see, with messages and an address that they may not.
+mod till {
+    #[derive(Default)]
+    pub struct Till {
+        cents: u64,
+    }
+
+    /// No other module can make one.
+    struct Coin(u64);
+
+    greenroom::handlers! {
+        impl Till as TillAddress, TillMessage {
+            fn insert(&mut self, coin: Coin) {
+                self.cents += coin.0;
+            }
+
+            fn total(&self) -> u64 {
+                self.cents
+            }
+        }
+    }
+
+    impl Till {
+        pub async fn total_of(self, coins: &[u64]) -> u64 {
+            let till: TillAddress = greenroom::spawn!(self).into();
+            for cents in coins {
+                till.insert(Coin(*cents)).tell().unwrap();
+            }
+            till.total().await.unwrap()
+        }
+    }
+}
+
+#[test]
+fn a_pub_actor_may_have_messages_and_an_address_that_are_private() {
+    let total = on_workers(1, async { till::Till::default().total_of(&[20, 50]).await });
+    assert_eq!(total, 70);
+}
+
 /// Counts, and has a name.
 #[derive(Clone, Default)]
 struct Counter {

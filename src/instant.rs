@@ -1,11 +1,15 @@
-//! Moments in time: the only module that reads the system's clock, or that of a simulation.
+//! Moments in time: the only module that reads the system's clocks, or that of a simulation.
 //!
 //! A thread that drives a simulation reads its clock; all other threads read the system's.
+
+mod processor;
 
 use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::{Duration, SystemTime};
+
+pub(crate) use processor::processor_time;
 
 /// A moment of the system's clock, for use with other crates.
 pub(crate) use std::time::Instant as SystemInstant;

@@ -202,6 +202,31 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         self
     }
 
+    /// Gives no [warning](crate::Warning) of the [long turns](crate::Builder::long_turns) of this
+    /// actor. By default a warning names it once.
+    ///
+    /// A warning of [held workers](crate::Warning::WorkersHeld) still lists the actor, if another one
+    /// is the reason for it.
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    ///
+    /// async fn sum(mut cx: Context<u64>) -> u64 {
+    ///     let to = cx.recv().await.unwrap_or(0);
+    ///     (0..=to).sum() // one turn, however long it takes
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let sum = spawn!(sum(_), allow_long_turns);
+    ///     sum.tell(1_000_000).unwrap();
+    ///     assert_eq!(sum.join().await.unwrap(), 500_000_500_000);
+    /// });
+    /// ```
+    pub fn allow_long_turns(mut self) -> Self {
+        self.hooks_made().has_long_turns = true;
+        self
+    }
+
     /// Sets a function for the messages that were accepted and never handled.
     ///
     /// It is called once with each such message, in the order in which the mailbox accepted them.

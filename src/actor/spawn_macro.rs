@@ -21,6 +21,7 @@
 /// | [`restart = Restarts::on_fault()`](crate::ActorBuilder::restart) | the [rules](crate::supervise::Restarts) by which the actor begins anew after a panic | it ends |
 /// | [`on_undelivered = f`](crate::ActorBuilder::on_undelivered) | a function for messages that are never handled | they are dropped |
 /// | [`label = f`](crate::ActorBuilder::label) | a function that names messages in traces | their type names them |
+/// | [`allow_long_turns`](crate::ActorBuilder::allow_long_turns) | none; no warning is given of long turns | a warning names the actor |
 /// | [`show`](crate::ActorBuilder::show) | none; traces of [`sim`](crate::sim) show the messages | hidden |
 ///
 /// ```

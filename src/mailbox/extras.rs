@@ -146,6 +146,8 @@ impl<M> Bound<M> {
 pub(crate) struct HookOptions<M> {
     /// The function that shows a message in a trace.
     pub(crate) show: Option<fn(&M) -> String>,
+    /// Whether no warning is given of long turns. The mailbox only stores it.
+    pub(crate) has_long_turns: bool,
     /// The function for messages that are not handled.
     pub(crate) on_undelivered: Option<Mutex<OnUndelivered<M>>>,
     /// The link between the actor and its supervisor. The mailbox only stores it.
@@ -164,6 +166,7 @@ pub(crate) struct Hooks<M> {
     /// The function that shows a message in a trace.
     pub(super) show: Option<fn(&M) -> String>,
     pub(super) label: Option<LabelFn<M>>,
+    pub(super) has_long_turns: bool,
     /// What a tracer of the user knows of the actor.
     pub(super) traced: Traced,
     pub(super) undelivered: Option<Arc<Mutex<Undelivered<M>>>>,
@@ -225,6 +228,7 @@ impl<M> Default for HookOptions<M> {
     fn default() -> Self {
         HookOptions {
             show: None,
+            has_long_turns: false,
             on_undelivered: None,
             bond: None,
         }
@@ -237,6 +241,7 @@ impl<M> Hooks<M> {
         Hooks {
             show: options.show,
             label: None,
+            has_long_turns: options.has_long_turns,
             traced: Traced::default(),
             undelivered: function.map(Undelivered::new),
             panic: None,

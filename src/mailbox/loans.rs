@@ -161,6 +161,11 @@ impl<M> Mailbox<M> {
         })
     }
 
+    /// Returns whether no warning is given of long turns of the actor.
+    pub(crate) fn has_long_turns(&self) -> bool {
+        self.lock(|_, contents| contents.hooks().is_some_and(|hooks| hooks.has_long_turns))
+    }
+
     /// Takes what joins the actor to its supervisor, if it has one.
     pub(crate) fn take_bond(&self) -> Option<AnyBond> {
         self.lock(|_, contents| contents.hooks()?.bond.take())

@@ -141,6 +141,11 @@ impl HostContext for PinnedLocal {
         matches!(self.thread.kind, ThreadKind::Detached)
     }
 
+    fn living(&self) -> usize {
+        let live = &self.thread.live;
+        live.cells() + live.tasks() + self.hosted.borrow().len()
+    }
+
     fn is_stage(&self) -> bool {
         matches!(self.thread.kind, ThreadKind::Stage(_))
     }

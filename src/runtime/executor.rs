@@ -106,9 +106,9 @@ impl TaskHooks for Inner {
         self.options.is_batch_chosen
     }
 
-    fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>) {
+    fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>, has_long_turns: bool) {
         if let Some(locations) = &self.locations {
-            locations.enter(task, location);
+            locations.enter(task, location, has_long_turns);
         }
     }
 

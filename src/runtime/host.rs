@@ -71,6 +71,9 @@ pub(crate) trait HostContext: Any {
     /// thread.
     fn is_detached(&self) -> bool;
 
+    /// Returns how many actors, tasks and hosted values live here.
+    fn living(&self) -> usize;
+
     /// Returns whether a foreign loop drives the thread, and asks for its next deadline.
     fn is_stage(&self) -> bool;
 

@@ -47,11 +47,21 @@ impl SpawnLocations {
         f(&mut self.shards[shard].lock(), (task.id(), task.is_actor()))
     }
 
-    /// Adds a new task or actor.
+    /// Adds a new task or actor, which may have long turns.
     #[cold]
     #[inline(never)]
-    pub(super) fn enter(&self, task: &TaskInfo, location: &'static Location<'static>) {
-        let spawned = Spawned { location, named: 0 };
+    pub(super) fn enter(
+        &self,
+        task: &TaskInfo,
+        location: &'static Location<'static>,
+        has_long_turns: bool,
+    ) {
+        // What an actor is allowed to do is no news.
+        let named = match has_long_turns {
+            true => bit(Topic::LongTurn) | bit(Topic::WorkersHeld),
+            false => 0,
+        };
+        let spawned = Spawned { location, named };
         self.with(task, |shard, key| shard.insert(key, spawned));
     }
 
@@ -70,7 +80,7 @@ impl SpawnLocations {
         if !task.is_actor() {
             return self.of_tasks.lock().insert((spawned.location, topic));
         }
-        let bit = 1 << topic as u8;
+        let bit = bit(topic);
         let named = self.with(task, |shard, key| {
             let spawned = shard.get_mut(&key)?;
             let named = spawned.named;
@@ -79,4 +89,9 @@ impl SpawnLocations {
         });
         named.unwrap_or(spawned.named) & bit == 0
     }
+}
+
+/// Returns the bit of a topic in [`Spawned::named`].
+fn bit(topic: Topic) -> u8 {
+    1 << topic as u8
 }

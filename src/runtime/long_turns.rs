@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::locations::{SpawnLocations, Spawned};
 use super::warning::{LongTurn, Topic, Warning, WarningReceiver};
 use crate::contain::{KeptWaker, contain};
-use crate::instant::Instant;
+use crate::instant::{self, Instant};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{CachePadded, Mutex, mutant};
 use crate::task::TaskInfo;
@@ -44,6 +44,16 @@ pub(super) struct TimedTurn {
     task: TaskInfo,
     spawned: Spawned,
     begun: Instant,
+    /// The processor time of the thread when the turn began, if it is measured.
+    processor: Option<Duration>,
+}
+
+/// Returns the processor time of this thread, in debug builds alone: a turn should not cost two
+/// system calls.
+fn processor_time() -> Option<Duration> {
+    cfg!(debug_assertions)
+        .then(instant::processor_time)
+        .flatten()
 }
 
 impl TimedTurn {
@@ -52,6 +62,7 @@ impl TimedTurn {
             task: self.task.clone(),
             spawned_at: self.spawned.location,
             took: now.duration_since(self.begun),
+            processor: None,
             on_worker,
         }
     }
@@ -82,6 +93,7 @@ impl LongTurns {
             task: task.clone(),
             // A call of a hosted value has no location. Its thread is there for it.
             spawned: self.locations.of(task)?,
+            processor: processor_time(),
             begun: Instant::now(),
         };
         if worker.is_some_and(|worker| self.posts.occupy(worker, turn.clone())) {
@@ -90,17 +102,35 @@ impl LongTurns {
         Some(turn)
     }
 
-    /// Notes that the turn has ended, and warns if it was too long.
-    pub(super) fn end(&self, worker: Option<usize>, turn: &TimedTurn) {
+    /// Notes that the turn has ended, and warns if it was too long. `living` returns how many actors,
+    /// tasks and values live on a pinned thread.
+    pub(super) fn end(
+        &self,
+        worker: Option<usize>,
+        turn: &TimedTurn,
+        living: impl FnOnce() -> Option<usize>,
+    ) {
         if let Some(worker) = worker {
             self.vacate(worker);
         }
         let lasted = turn.lasted(Instant::now(), worker.is_some());
-        if lasted.took >= self.limit
-            && self
-                .locations
-                .is_news(&turn.task, turn.spawned, Topic::LongTurn)
-        {
+        if lasted.took >= self.limit {
+            self.ended_late(turn, lasted, living());
+        }
+    }
+
+    #[cold]
+    fn ended_late(&self, turn: &TimedTurn, lasted: LongTurn, living: Option<usize>) {
+        let processor = turn.processor.zip(processor_time());
+        let lasted = LongTurn {
+            processor: processor.map(|(begun, now)| now.saturating_sub(begun)),
+            ..lasted
+        };
+        // The thread is there for its only actor, which has an entry unless it has ended.
+        let own = usize::from(self.locations.of(&turn.task).is_some());
+        let is_alone = turn.task.is_actor() && living.is_some_and(|living| living <= own);
+        let (task, spawned) = (&turn.task, turn.spawned);
+        if !is_alone && self.locations.is_news(task, spawned, Topic::LongTurn) {
             self.receiver.warn(&Warning::LongTurn(lasted));
         }
     }

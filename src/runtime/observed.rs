@@ -55,7 +55,7 @@ impl Inner {
         if let Some((turns, turn)) = timed
             && !SchedulerOwner::is_displaced(self)
         {
-            turns.end(worker, &turn);
+            turns.end(worker, &turn, living_beside);
         }
         if let Some(local) = local {
             local.hook(|worker| worker.after_resume(&task));
@@ -111,6 +111,15 @@ fn is_detached() -> bool {
     context::with(|context| {
         let role = context.map(|context| context.role.get());
         matches!(role, Some(Role::Pinned(host)) if host.is_detached())
+    })
+}
+
+/// Returns how many actors, tasks and hosted values live on this thread, if it is a pinned one that no
+/// foreign loop drives.
+fn living_beside() -> Option<usize> {
+    context::with(|context| match context.map(|context| context.role.get()) {
+        Some(Role::Pinned(host)) if !host.is_stage() => Some(host.living()),
+        _ => None,
     })
 }
 

@@ -28,12 +28,14 @@ pub enum Warning {
     /// allows.
     ///
     /// This is reported when the turn has ended, once for each actor, and once for all plain tasks
-    /// of one location.
+    /// of one location. It is not reported for an actor that
+    /// [may have long turns](crate::ActorBuilder::allow_long_turns), or that is alone on its pinned
+    /// thread.
     LongTurn(LongTurn),
     /// All workers are held by such turns, which are not over yet. So nothing else can run on them.
     ///
     /// The turns are those of all workers. At least one of them is of an actor or location that no
-    /// such warning has named before.
+    /// such warning has named before, and that may not have long turns.
     WorkersHeld(Vec<LongTurn>),
     /// Actors wait for each other: for room in a mailbox, for the end of an actor, or for both.
     /// Nothing else can run, so they wait forever.
@@ -92,6 +94,11 @@ pub struct LongTurn {
     pub spawned_at: &'static Location<'static>,
     /// How long the turn has lasted.
     pub took: Duration,
+    /// For how much of that the thread ran on a processor. For the rest it was blocked, or the system
+    /// ran other threads.
+    ///
+    /// It is measured in debug builds on Linux and macOS. A turn that is not over has none.
+    pub processor: Option<Duration>,
     /// Whether the thread is a worker. Otherwise it is a pinned thread or a stage.
     pub on_worker: bool,
 }
@@ -114,7 +121,12 @@ impl Display for Warning {
                     "its thread"
                 };
                 let took = turn.took.as_millis();
-                write!(f, "{turn} held {held} for {took} ms; {ADVICE}")
+                write!(f, "{turn} held {held} for {took} ms")?;
+                if let Some(processor) = turn.processor {
+                    let processor = processor.as_millis();
+                    write!(f, ", of which {processor} ms of processor time")?;
+                }
+                write!(f, "; {ADVICE}")
             }
             Warning::WorkersHeld(turns) => {
                 match turns.len() {

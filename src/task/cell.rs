@@ -96,7 +96,7 @@ where
     let executor = unsafe { &cell.as_ref().executor };
     if let Some(location) = spawned_at.filter(|_| executor.marks() != 0) {
         let task = TaskInfo::of_task(TaskKey::at(header.as_ptr().cast()).number());
-        executor.hooks().spawned(&task, location);
+        executor.hooks().spawned(&task, location, false);
     }
     // SAFETY: (TASK-2) the handle's reference; (TASK-STATE-1) a new word counts one wake-up.
     unsafe { (header.as_ref().vtable.schedule)(header) };

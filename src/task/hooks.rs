@@ -30,9 +30,10 @@ pub trait TaskHooks: Send + Sync {
         false
     }
 
-    /// Notes where a new task or actor was spawned, before it is scheduled.
-    fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>) {
-        let _ = (task, location);
+    /// Notes where a new task or actor was spawned, before it is scheduled, and whether its turns may
+    /// be long.
+    fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>, has_long_turns: bool) {
+        let _ = (task, location, has_long_turns);
     }
 
     /// Observes that a cell has ended. Its future is not dropped yet.

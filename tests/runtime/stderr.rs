@@ -24,12 +24,18 @@ async fn panics(_: Context<()>) {
     panic_any(PANIC);
 }
 
+async fn idle(mut cx: Context<()>) {
+    cx.recv().await;
+}
+
 /// Prints lines on the threads of a runtime, and on the thread that calls this.
 fn give_all_kinds_of_lines() {
     let builder = Runtime::builder().workers(1);
     let runtime = builder.long_turns(Duration::ZERO).build().unwrap();
     runtime.block_on(async {
         let pinned = runtime.spawn_pinned("pinned").unwrap();
+        // An actor that is alone on its thread may hold it.
+        let _idle = spawn!(idle(_), on = &pinned);
         let actors = [spawn!(panics(_)), spawn!(panics(_), on = &pinned)];
         let ends = actors.each_ref().map(|actor| actor.address());
         let _ = actors.map(Handle::detach);

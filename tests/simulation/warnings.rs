@@ -1,10 +1,12 @@
 //! Warnings of a runtime: long turns, and workers that are all held.
 
+mod exempt;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use greenroom::policy::{Simulated, TaskInfo};
+use greenroom::policy::TaskInfo;
 use greenroom::trace::{Event, EventKind, Level, Tracer};
 use greenroom::{
     Builder, Context, Detached, Handle, LongTurn, Observer, Pinned, Reply, Runtime, Warning, actor,
@@ -89,8 +91,12 @@ fn a_long_turn_is_reported_once_an_actor_with_its_name_and_place() {
             // Either may be reported first.
             let turn = long.iter().find(|turn| turn.to_string() == name).unwrap();
             let ms = turn.took.as_millis();
-            let text =
-                format!("{name} held a worker for {ms} ms; blocking calls belong in `unblock`");
+            let processor = turn.processor.map_or(String::new(), |time| {
+                format!(", of which {} ms of processor time", time.as_millis())
+            });
+            let text = format!(
+                "{name} held a worker for {ms} ms{processor}; blocking calls belong in `unblock`"
+            );
             assert!(texts.contains(&(name, text)), "{texts:?}");
         }
     });
@@ -298,10 +304,12 @@ fn turns_of_pinned_threads_and_stages_are_reported_as_holding_their_thread() {
         let (builder, warnings) = warning(Duration::ZERO);
         let runtime = builder.workers(1).build().unwrap();
         let pinned = runtime.spawn_pinned("pinned").unwrap();
+        // The actor is not alone on its thread.
+        let value = runtime.block_on(pinned.host(|| 1)).unwrap();
         let line = line!() + 1;
         let one = spawn!(answer(_), name = "pinned", on = &pinned);
         runtime.block_on(keep_busy(&one));
-        drop((one, pinned));
+        drop((one, value, pinned));
         let stage = runtime.pinned_here();
         let two = spawn!(answer(_), name = "stage", on = &stage);
         stage.block_on(keep_busy(&two));
@@ -352,6 +360,28 @@ fn turns_that_may_block_are_not_reported() {
 }
 
 #[test]
+fn a_blocked_turn_has_less_processor_time_than_time_in_debug_builds() {
+    within(WATCH, || {
+        let pause = Duration::from_millis(30);
+        let (builder, warnings) = warning(pause);
+        let runtime = builder.workers(1).build().unwrap();
+        runtime.block_on(runtime.spawn(async move { std::thread::sleep(pause) }));
+        let long = long_turns(runtime, &warnings);
+        let turn = long.iter().max_by_key(|turn| turn.took).unwrap();
+        let is_measured = cfg!(all(
+            debug_assertions,
+            any(target_os = "linux", target_os = "macos")
+        ));
+        assert_eq!(turn.processor.is_some(), is_measured);
+        // A thread that sleeps runs on no processor.
+        assert!(
+            turn.processor.is_none_or(|time| time < turn.took),
+            "{turn:?}"
+        );
+    });
+}
+
+#[test]
 fn a_stage_of_no_runtime_warns_as_well() {
     // Its limit is the default one, so only the place is kept.
     within(WATCH, || {
@@ -359,14 +389,6 @@ fn a_stage_of_no_runtime_warns_as_well() {
         let task = stage.spawn(|| async { 42 });
         assert_eq!(stage.block_on(task), 42);
     });
-}
-
-#[test]
-fn a_simulation_reports_no_long_turn() {
-    let (builder, warnings) = warning(Duration::ZERO);
-    let runtime = builder.policy(Simulated::new(1)).build().unwrap();
-    runtime.block_on(async { keep_busy(&spawn!(answer(_))).await });
-    assert_eq!(long_turns(runtime, &warnings).len(), 0);
 }
 
 /// Collects the texts of warnings in a trace.

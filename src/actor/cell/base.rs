@@ -82,17 +82,30 @@ where
             return false;
         }
         if base.core.header.is_marked() {
-            (base.executor.hooks()).spawned(&base.core.info(), location);
-            if base.core.header.is_traced() {
-                // SAFETY: (CELL-2) the references of the caller.
-                unsafe { CoreRef::<M>::new(core) }.created(label);
-            }
+            // SAFETY: (CELL-2) the references of the caller.
+            base.note(unsafe { CoreRef::new(core) }, location, label);
         }
         // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
         let runnable = unsafe { Runnable::from_cell(header) };
         // The caller's references keep the cell allocated, however soon it ends.
         base.executor.schedule(runnable, false);
         true
+    }
+
+    /// Notes where a new actor was spawned, and traces that. Out of the way of what is not marked.
+    #[cold]
+    #[inline(never)]
+    fn note(
+        &self,
+        core: CoreRef<'_, M>,
+        location: &'static Location<'static>,
+        label: Option<LabelFn<M>>,
+    ) {
+        let has_long_turns = core.mailbox.has_long_turns();
+        (self.executor.hooks()).spawned(&core.info(), location, has_long_turns);
+        if core.header.is_traced() {
+            core.created(label);
+        }
     }
 
     /// Ends a cell that the executor has refused.

@@ -271,7 +271,7 @@ fn dormant_actors_without_a_handle_are_listed_once_at_quiescence() {
             return runtime.run_until_quiescent();
         }
         let address = keeps.address();
-        let held = spawn!(idle(_), name = "held", on = runtime);
+        let held = spawn!(idle(_), name = "held", on = runtime, allow_long_turns);
         let own = format!(
             "\"keeps\" #{} ({}:{line}) with 1 address",
             keeps.id(),

@@ -38,8 +38,8 @@ async fn front(mut cx: Context<u32>, desk: Address<u32>) -> usize {
 
 async fn desk(mut cx: Context<u32>, store: Address<String>) {
     while let Some(order) = cx.recv().await {
-        if let Err(SendError(text)) = store.send(format!("order {order}")).await {
-            eprintln!("{text} is lost: the store has ended");
+        if let Err(closed) = store.send(format!("order {order}")).await {
+            eprintln!("{} is lost: the store has ended", closed.into_inner());
         }
     }
 }
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
 
         front.stop();
-        if let Err(SendError(order)) = front.send(11).await {
+        if let Err(order) = front.send(11).await.map_err(SendError::into_inner) {
             println!("the front is closed: order {order} came back");
         }
         let accepted = front.join().await?;

@@ -16,75 +16,128 @@ pub(crate) use refusal::Load;
 pub use refusal::{Refusal, RefusalKind};
 
 pub use crate::contain::Panic;
+use crate::info::TaskInfo;
 use crate::sync::LEFT_BEHIND;
 
-/// An error of [`tell`](crate::Address::tell), which holds the refused message.
-pub enum TellError<M> {
-    /// The mailbox is bounded and has no room, or other senders wait for room.
-    Full(M),
-    /// The mailbox is closed: the actor was stopped or killed, or has ended.
-    Closed(M),
+/// An error of [`tell`](crate::Address::tell), which holds the refused message and names the actor.
+///
+/// ```
+/// use greenroom::{Context, spawn};
+///
+/// /// Keeps its mailbox, and receives nothing.
+/// async fn busy(_cx: Context<u32>) {
+///     std::future::pending().await
+/// }
+///
+/// greenroom::run(async {
+///     let one = spawn!(busy(_), name = "one", capacity = 1);
+///     one.tell(1).unwrap();
+///     let error = one.tell(2).unwrap_err();
+///     assert!(error.is_full());
+///     assert_eq!(error.actor().id(), one.id());
+///     let text = format!("the mailbox of \"one\" #{} is full", one.id());
+///     assert_eq!(error.to_string(), text);
+///     assert_eq!(error.into_inner(), 2);
+///     one.kill();
+/// });
+/// ```
+pub struct TellError<M>(pub(crate) Box<RefusedMessage<M>>);
+
+/// What these errors hold. It is behind one pointer, so that the result of a `tell` is one word,
+/// whatever the message is.
+pub(crate) struct RefusedMessage<M> {
+    pub(crate) message: M,
+    pub(crate) actor: TaskInfo,
+    /// How the text shows the actor, if a simulation numbers it.
+    pub(crate) label: Option<TaskInfo>,
+    /// It had no room. Otherwise it is closed.
+    pub(crate) is_full: bool,
+}
+
+impl<M> fmt::Display for RefusedMessage<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let actor = self.label.as_ref().unwrap_or(&self.actor);
+        let state = if self.is_full { "full" } else { "closed" };
+        write!(f, "the mailbox of {actor} is {state}")
+    }
 }
 
 impl<M> TellError<M> {
     /// Returns the refused message.
     pub fn into_inner(self) -> M {
-        let (TellError::Full(message) | TellError::Closed(message)) = self;
-        message
+        self.0.message
     }
 
-    /// Returns whether the mailbox had no room.
+    /// Returns the actor that refused the message. Behind a [`map`](crate::Address::map) it is the
+    /// actor itself.
+    pub fn actor(&self) -> &TaskInfo {
+        &self.0.actor
+    }
+
+    /// Returns whether the mailbox is bounded and had no room, or other senders waited for room.
     pub fn is_full(&self) -> bool {
-        matches!(self, TellError::Full(_))
+        self.0.is_full
     }
 
-    /// Returns whether the mailbox was closed, which is final.
+    /// Returns whether the mailbox was closed, which is final: the actor was stopped or killed, or
+    /// has ended.
     pub fn is_closed(&self) -> bool {
-        matches!(self, TellError::Closed(_))
+        !self.is_full()
     }
 }
 
 impl<M> fmt::Debug for TellError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_full() {
-            "Full(..)"
-        } else {
-            "Closed(..)"
-        })
+        write!(f, "TellError({self})")
     }
 }
 
 impl<M> fmt::Display for TellError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_full() {
-            "the mailbox is full"
-        } else {
-            "the mailbox is closed"
-        })
+        self.0.fmt(f)
     }
 }
 
 impl<M> std::error::Error for TellError<M> {}
 
-/// An error of [`send`](crate::Address::send): the mailbox is closed. It holds the refused message.
-pub struct SendError<M>(pub M);
+/// An error of [`send`](crate::Address::send): the mailbox is closed. It holds the refused message
+/// and names the actor.
+///
+/// ```
+/// use greenroom::{Context, spawn};
+///
+/// greenroom::run(async {
+///     let tally = spawn!(async |mut cx: Context<u32>| cx.recv().await, name = "tally");
+///     tally.stop();
+///     let error = tally.send(42).await.unwrap_err();
+///     let text = format!("the mailbox of \"tally\" #{} is closed", tally.id());
+///     assert_eq!(error.to_string(), text);
+///     assert_eq!(error.into_inner(), 42);
+/// });
+/// ```
+pub struct SendError<M>(pub(crate) Box<RefusedMessage<M>>);
 
 impl<M> SendError<M> {
     /// Returns the refused message.
     pub fn into_inner(self) -> M {
-        self.0
+        self.0.message
+    }
+
+    /// Returns the actor that refused the message, as [`TellError::actor`] does.
+    pub fn actor(&self) -> &TaskInfo {
+        &self.0.actor
     }
 }
 
 impl<M> fmt::Debug for SendError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SendError(..)")
+        write!(f, "SendError({self})")
     }
 }
 
 impl<M> fmt::Display for SendError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the mailbox is closed")
+        self.0.fmt(f)
     }
 }
 

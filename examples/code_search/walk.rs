@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt;
-use greenroom::{Address, Context, TellError};
+use greenroom::{Address, Context};
 
 use crate::entry::{Kind, Known};
 use crate::progress::Progress;
@@ -150,8 +150,8 @@ impl Walker {
             self.turn = (self.turn + 1) % self.readers.len();
             candidate = match self.readers[self.turn].tell(candidate) {
                 Ok(()) => return Ok(()),
-                Err(TellError::Full(back)) => back,
-                Err(TellError::Closed(_)) => return Err(NobodyReads),
+                Err(full) if full.is_full() => full.into_inner(),
+                Err(_closed) => return Err(NobodyReads),
             };
         }
         self.turn = (self.turn + 1) % self.readers.len();

@@ -129,20 +129,21 @@ impl<M> Address<M> {
     /// before every message that is sent to the actor later.
     ///
     /// # Errors
-    /// Both errors return the message.
+    /// [`TellError`] with the message and the identity of the actor:
     ///
-    /// - [`TellError::Full`] if the mailbox is bounded and has no room, or if other senders wait
-    ///   for room.
-    /// - [`TellError::Closed`] if the mailbox is closed: the actor was stopped or killed, or has
-    ///   ended.
+    /// - [full](TellError::is_full) if the mailbox is bounded and has no room, or if other senders
+    ///   wait for room;
+    /// - [closed](TellError::is_closed) if the actor was stopped or killed, or has ended.
     ///
     /// ```
-    /// # use greenroom::{spawn, Context, TellError};
+    /// # use greenroom::{spawn, Context};
     /// # greenroom::run(async {
     /// let one = spawn!(|mut cx: Context<u32>| async move { cx.recv().await }, capacity = 1);
     /// one.tell(1).unwrap();
     /// one.stop();
-    /// assert!(matches!(one.tell(2), Err(TellError::Closed(2))));
+    /// let refused = one.tell(2).unwrap_err();
+    /// assert!(refused.is_closed());
+    /// assert_eq!(refused.into_inner(), 2);
     /// assert_eq!(one.join().await.unwrap(), Some(1));
     /// # });
     /// ```

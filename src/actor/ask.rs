@@ -51,6 +51,28 @@ enum AskPhase<'a, M, T, F> {
     Over,
 }
 
+impl<'a, M, T, F> AskPhase<'a, M, T, F> {
+    /// Lets a question wait for room. If the mailbox is closed, it returns the error of the ask.
+    #[cold]
+    #[inline(never)]
+    fn refuse(
+        &mut self,
+        recipient: RecipientRef<'a, M>,
+        refused: TellError<M>,
+    ) -> Option<AskError> {
+        if let AskPhase::Waiting(send, _) = self
+            && refused.is_full()
+        {
+            *send = Some(SendFuture::new(recipient, refused.into_inner()));
+            return None;
+        }
+        *self = AskPhase::Over;
+        let error = recipient.closed_error();
+        contain(|| drop(refused));
+        Some(error)
+    }
+}
+
 // As for `Address`. The question is called once, and a panic of it leaves nothing behind.
 impl<M, T, F> UnwindSafe for Ask<'_, M, T, F> {}
 impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
@@ -152,19 +174,10 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
             // Set before the call, so that a panic of the question leaves a valid phase.
             *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
-            match recipient.tell(question(Reply::new(theirs))) {
-                Ok(()) => {}
-                Err(TellError::Full(question)) => {
-                    if let AskPhase::Waiting(send, _) = this.phase {
-                        *send = Some(SendFuture::new(recipient, question));
-                    }
-                }
-                Err(TellError::Closed(refused)) => {
-                    *this.phase = AskPhase::Over;
-                    let error = recipient.closed_error();
-                    contain(|| drop(refused));
-                    return Poll::Ready(Err(error));
-                }
+            if let Err(refused) = recipient.tell(question(Reply::new(theirs)))
+                && let Some(error) = this.phase.refuse(recipient, refused)
+            {
+                return Poll::Ready(Err(error));
             }
         }
         let AskPhase::Waiting(send, answer) = this.phase else {

@@ -228,7 +228,7 @@ impl<'a, M> CoreRef<'a, M> {
                 self.pass_on(wake);
                 Ok(())
             }
-            Err(why) => Err(why.with(message)),
+            Err(why) => Err(self.tell_error(why, message)),
         }
     }
 

@@ -129,7 +129,7 @@ impl<M> CoreRef<'_, M> {
                     Refused::Full => apply_all_effects(),
                     Refused::Closed => self.observe(),
                 }
-                return Err(why.with(message));
+                return Err(self.tell_error(why, message));
             }
         }
         Ok(())

@@ -74,7 +74,7 @@ impl<M: Send + 'static> Address<M> {
         };
         match poll_fn(|cx| line.poll(cx)).await {
             Ok(()) => Ok(Permit { to: line.to.take() }),
-            Err(_closed) => Err(SendError(())),
+            Err(_closed) => Err(self.recipient().send_error(())),
         }
     }
 }

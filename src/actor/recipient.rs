@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::{Core, CoreArc, CoreRef};
-use super::undelivered::detail_about;
-use crate::error::{AskDetail, AskError, End, TellError};
+use super::undelivered::{detail_about, simulated_label};
+use crate::error::{AskDetail, AskError, End, RefusedMessage, SendError, TellError};
 use crate::mailbox::{Flags, Refused};
 use crate::runtime::deadlock::WaitsFor;
 use crate::runtime::list_wait;
@@ -65,6 +65,13 @@ impl<'a, M> RecipientRef<'a, M> {
                 RecipientRef::Actor(core) => core.process().is_current(),
                 RecipientRef::Map(map) => map.actor().process().is_current(),
             }
+    }
+
+    /// Returns the error of a message, or of a permit, that the closed mailbox refused.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_error<T>(self, message: T) -> SendError<T> {
+        SendError(refused_by(self.view(), Refused::Closed, message))
     }
 
     /// Returns the error of an ask whose message the closed mailbox refused.
@@ -136,6 +143,28 @@ impl<'a, M> RecipientRef<'a, M> {
         self.closed().await;
         self.view().end().expect("it has ended")
     }
+}
+
+impl<M> CoreRef<'_, M> {
+    /// Returns the error of a message that the mailbox refused.
+    // One pointer, which is made here: so a message that is accepted has nothing of it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell_error(self, why: Refused, message: M) -> TellError<M> {
+        TellError(refused_by(self.core(), why, message))
+    }
+}
+
+/// Returns a message that this actor refused, with what an error says of it.
+#[cold]
+fn refused_by<T>(actor: &dyn ActorView, why: Refused, message: T) -> Box<RefusedMessage<T>> {
+    let actor = actor.info();
+    Box::new(RefusedMessage {
+        message,
+        label: simulated_label(&actor),
+        actor,
+        is_full: why == Refused::Full,
+    })
 }
 
 /// A recipient that holds a reference.
@@ -375,7 +404,7 @@ impl<M> AnyMap<M> {
                 self.fill(message);
                 Ok(())
             }
-            Err(why) => Err(why.with(message)),
+            Err(why) => Err(TellError(refused_by(self.actor.view(), why, message))),
         }
     }
 

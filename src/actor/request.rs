@@ -21,7 +21,7 @@ use super::ask::Answer;
 use super::ask::{self, Ask};
 use super::recipient::RecipientRef;
 use super::reply::Reply;
-use crate::error::{AskError, TellError};
+use crate::error::AskError;
 use crate::task::TaskInfo;
 
 /// A request to an actor, as [`Ask`], but owned: it borrows nothing and can be moved
@@ -138,17 +138,17 @@ where
         launch(answer, asked);
         match address.tell(message) {
             Ok(()) => Launched::Delivered,
-            Err(TellError::Full(message)) => {
-                Launched::Full(OwnedAsk::boxed(address, |recipient| {
-                    Ask::<_, T, F>::unsent(recipient, message)
-                }))
-            }
-            Err(TellError::Closed(message)) => {
-                let error = address.recipient().closed_error();
+            Err(refused) => {
+                let closed = refused
+                    .is_closed()
+                    .then(|| address.recipient().closed_error());
                 let kept = OwnedAsk::boxed(address, |recipient| {
-                    Ask::<_, T, F>::unsent(recipient, message)
+                    Ask::<_, T, F>::unsent(recipient, refused.into_inner())
                 });
-                Launched::Closed(error, kept)
+                match closed {
+                    None => Launched::Full(kept),
+                    Some(error) => Launched::Closed(error, kept),
+                }
             }
         }
     }

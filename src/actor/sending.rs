@@ -40,6 +40,14 @@ impl<'a, M> SendFuture<'a, M> {
         }
     }
 
+    /// Returns the error of the message, which the closed mailbox refused.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self) -> SendError<M> {
+        let message = self.message.take().expect("it was refused");
+        self.recipient.send_error(message)
+    }
+
     /// Sends the message, or waits for room. A refused message stays in `message`.
     #[inline]
     fn poll_actor(
@@ -115,12 +123,7 @@ impl<M> Future for SendFuture<'_, M> {
         } else if this.listing.is_some() {
             this.listing = None;
         }
-        // The result is made once, from a word: a message that is moved through results is written
-        // in parts and read as a whole, which waits for the writes.
-        polled.map(|sent| match sent {
-            Ok(()) => Ok(()),
-            Err(_closed) => Err(SendError(this.message.take().expect("it was refused"))),
-        })
+        polled.map(|sent| sent.map_err(|_closed| this.refuse()))
     }
 }
 

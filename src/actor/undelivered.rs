@@ -14,8 +14,14 @@ use crate::task::{loss, run};
 /// Returns a detail about this actor. In a simulation its text has the number of the actor there.
 #[cold]
 pub(super) fn detail_about(actor: TaskInfo, why: AskCause) -> AskDetail {
-    let label = context::simulated(|engine, _| engine.label_of(&actor)).flatten();
+    let label = simulated_label(&actor);
     AskDetail::new(Some(actor), why).shown_as(label)
+}
+
+/// Returns the actor with its number in the simulation of this thread, if there is one.
+#[cold]
+pub(super) fn simulated_label(actor: &TaskInfo) -> Option<TaskInfo> {
+    context::simulated(|engine, _| engine.label_of(actor)).flatten()
 }
 
 impl<M> Core<M> {

@@ -27,7 +27,6 @@ use std::sync::Arc;
 use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, Hooks, MailboxExtras, MailboxOptions};
 use super::queue::{Batch, MessageQueue, Spare};
 use super::state::{Flags, MailboxState, Wake};
-use crate::error::TellError;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::{UnsafeCell, mutant};
 use crate::waiters::Waiters;
@@ -52,17 +51,6 @@ pub(super) struct Contents<M> {
 pub(crate) enum Refused {
     Full,
     Closed,
-}
-
-impl Refused {
-    /// Returns the error of `tell`, with the message that was refused.
-    #[cold]
-    pub(crate) fn with<M>(self, message: M) -> TellError<M> {
-        match self {
-            Refused::Full => TellError::Full(message),
-            Refused::Closed => TellError::Closed(message),
-        }
-    }
 }
 
 // SAFETY: (MAILBOX-1) the lock bit passes the contents between threads; messages and wakers are

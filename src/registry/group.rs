@@ -15,7 +15,7 @@ use super::error::JoinError;
 use super::member::{RegisteredActor, observe, removal, with_runtime};
 use crate::actor::Address;
 use crate::directory::{Directory, GroupEntry, NamedActor};
-use crate::error::{SpawnProblem, TellError};
+use crate::error::SpawnProblem;
 use crate::runtime::{Inner, Runtime};
 use crate::task::Unordered;
 
@@ -352,8 +352,8 @@ fn tell_all<'a, M: Clone + Send + 'static>(
         };
         match member.address.tell(copy.expect("taken by the last one")) {
             Ok(()) => result.sent += 1,
-            Err(TellError::Full(message)) => full(result, member, message),
-            Err(TellError::Closed(_)) => result.closed += 1,
+            Err(error) if error.is_full() => full(result, member, error.into_inner()),
+            Err(_closed) => result.closed += 1,
         }
     }
 }

@@ -93,8 +93,8 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// Gives a request to the spool, with the reply for its outcome. Never waits.
     ///
     /// # Errors
-    /// [`TellError::Closed`] with the request, if the spool stops or has ended. All other outcomes
-    /// reach the reply.
+    /// [`TellError`] with the request, if the spool stops or has ended. All other outcomes reach
+    /// the reply.
     pub fn tell(&self, question: Q, reply: Reply<R>) -> Result<(), TellError<(Q, Reply<R>)>> {
         self.address.tell((question, reply))
     }
@@ -282,7 +282,8 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
             let Some((question, reply)) = next.await? else {
                 break;
             };
-            if let Err(TellError::Closed((_, reply))) = self.tell(question, reply) {
+            if let Err(closed) = self.tell(question, reply) {
+                let (_question, reply) = closed.into_inner();
                 reply.refuse(self.pool.stopped().into());
             }
         }

@@ -13,7 +13,7 @@ use super::refusals::RefusalReason;
 use super::worker::{Assignment, Desk};
 use crate::actor::{Permit, Reply};
 use crate::contain::{attempt, contain};
-use crate::error::{AskError, TellError};
+use crate::error::AskError;
 use crate::instant::Instant;
 use crate::runtime::context;
 use crate::sync::{Mutex, MutexGuard};
@@ -164,11 +164,9 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
             false => tell(),
             true => forwarding(from, tell),
         });
-        let (question, reply, is_closed) = match sent {
-            Ok(Ok(())) | Err(_) => return,
-            Ok(Err(TellError::Closed((question, reply)))) => (question, reply, true),
-            Ok(Err(TellError::Full((question, reply)))) => (question, reply, false),
-        };
+        let Ok(Err(refused)) = sent else { return };
+        let is_closed = refused.is_closed();
+        let (question, reply) = refused.into_inner();
         let now = Instant::now();
         let mut dispatch = self.dispatch();
         dispatch.come_back(assignment, question, is_closed, now, outbox);

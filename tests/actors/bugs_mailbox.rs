@@ -362,7 +362,7 @@ fn an_actor_ends_although_waiting_senders_are_not_polled(home: &Home) {
     let refused: Vec<_> = sends
         .into_iter()
         .skip(1)
-        .map(|send| drive(send).unwrap_err().0)
+        .map(|send| drive(send).unwrap_err().into_inner())
         .collect();
     assert_eq!(refused, (1..10).collect::<Vec<_>>());
     assert_eq!(home.block_on(handle.join()).unwrap(), [0]);

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use greenroom::registry::Name;
 use greenroom::supervise::{Restarts, Supervisor};
-use greenroom::{
-    Actor, Address, AskCause, AskError, Context, Fault, Reply, SendError, TellError, concurrently,
-    spawn,
-};
+use greenroom::{Actor, Address, AskCause, AskError, Context, Fault, Reply, concurrently, spawn};
 
 use crate::support::{Gate, Home, Log, in_every_home, on_workers};
 
@@ -344,22 +341,15 @@ fn refused_messages_come_back() {
     on_workers(1, async {
         let counter = CounterAddress::from(spawn!(Counter::default(), capacity = 1));
         counter.reset().tell().unwrap();
-        let full = counter.add(3).tell();
-        assert!(
-            matches!(full, Err(TellError::Full(CounterMessage::add(3)))),
-            "{full:?}"
-        );
+        let full = counter.add(3).tell().unwrap_err();
+        assert!(full.is_full(), "{full}");
+        assert!(matches!(full.into_inner(), CounterMessage::add(3)));
         counter.stop();
-        let closed = counter.add(4).tell();
-        assert!(
-            matches!(closed, Err(TellError::Closed(CounterMessage::add(4)))),
-            "{closed:?}"
-        );
-        let closed = counter.reset().send().await;
-        assert!(
-            matches!(closed, Err(SendError(CounterMessage::reset()))),
-            "{closed:?}"
-        );
+        let closed = counter.add(4).tell().unwrap_err();
+        assert!(closed.is_closed(), "{closed}");
+        assert!(matches!(closed.into_inner(), CounterMessage::add(4)));
+        let closed = counter.reset().send().await.unwrap_err();
+        assert!(matches!(closed.into_inner(), CounterMessage::reset()));
     });
 }
 

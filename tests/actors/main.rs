@@ -39,6 +39,7 @@ mod mailbox_messages;
 mod mailbox_order;
 mod mailbox_recv;
 mod panics_unwind;
+mod refused;
 mod requests;
 mod source_guards;
 mod spawn_macro;

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use futures_lite::future::Boxed;
-use greenroom::{TellError, WeakAddress};
+use greenroom::WeakAddress;
 
 use super::frame::Window;
 use super::{Link, codec};
@@ -49,8 +49,8 @@ impl<M: Remote> ActorInbox for TypedInbox<M> {
         };
         match self.actor.tell(message) {
             Ok(()) => Delivered::Taken,
-            Err(TellError::Full(message)) => {
-                let actor = self.actor.clone();
+            Err(full) if full.is_full() => {
+                let (actor, message) = (self.actor.clone(), full.into_inner());
                 Delivered::Full(Box::pin(async move {
                     let sent = actor.send(message).await;
                     sent.map_err(|unsent| -> Box<dyn Any + Send> { Box::new(unsent) })

@@ -2,7 +2,6 @@
 
 use super::*;
 
-use greenroom::TellError;
 use greenroom::supervise::{Restarts, Supervisor};
 
 use crate::support::Drops;
@@ -88,11 +87,14 @@ fn a_request_to_a_spool_that_has_ended_is_aborted_or_comes_back() {
         let ask = asks.1.ask(|reply| (Job::Say, reply));
         is_refused(ask.await, RefusalKind::Aborted);
         let (reply, answer) = greenroom::Reply::pair();
-        let Err(TellError::Closed((Job::Say, reply))) = spool.tell(Job::Say, reply) else {
+        let closed = spool.tell(Job::Say, reply).unwrap_err();
+        assert!(closed.is_closed());
+        assert_eq!(closed.actor().id(), spool.address().id());
+        let (Job::Say, reply) = closed.into_inner() else {
             panic!("it was told");
         };
         let sent = spool.send(Job::Say, reply).await.unwrap_err();
-        sent.0.1.send(5);
+        sent.into_inner().1.send(5);
         assert_eq!(answer.await, Ok(5));
     });
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use greenroom::policy::Simulated;
 use greenroom::supervise::Restarts;
 use greenroom::trace::{Event, EventKind, Level, MessageSource, Tracer, forwarding};
-use greenroom::{Address, Context, Runtime, SendError, TellError, actor, sim, spawn};
+use greenroom::{Address, Context, Runtime, actor, sim, spawn};
 
 use crate::support::{WATCH, within};
 
@@ -89,9 +89,9 @@ async fn sends(cx: Context<()>, me: usize, to: Address<From>, first: u64) {
     let mapped = to.map(From);
     for _ in 0..sim::random() % 6 {
         let refused = match sim::random() % 8 {
-            0 => matches!(to.tell(From(me)), Err(TellError::Closed(_))),
+            0 => to.tell(From(me)).is_err_and(|it| it.is_closed()),
             1 | 2 => to.send(From(me)).await.is_err(),
-            3 => matches!(mapped.tell(me), Err(TellError::Closed(_))),
+            3 => mapped.tell(me).is_err_and(|it| it.is_closed()),
             4 => mapped.send(me).await.is_err(),
             5 => to
                 .reserve()
@@ -101,13 +101,13 @@ async fn sends(cx: Context<()>, me: usize, to: Address<From>, first: u64) {
             6 if first > 0 => {
                 // Passed on for the first sender.
                 let told = forwarding(first, || to.tell(From(0)));
-                matches!(told, Err(TellError::Closed(_)))
+                told.is_err_and(|it| it.is_closed())
             }
             _ => {
                 // Accepted, in line, or given up.
                 let mut send = Box::pin(to.send(From(me)));
                 let polled = futures::poll!(&mut send);
-                matches!(polled, std::task::Poll::Ready(Err(SendError(_))))
+                matches!(polled, std::task::Poll::Ready(Err(_)))
             }
         };
         if refused {

@@ -6,7 +6,7 @@ use async_net::{TcpListener, TcpStream};
 use comparison::chat::{OUTBOX, hear_the_end, talk};
 use futures_lite::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use futures_lite::{StreamExt, stream};
-use greenroom::{Address, Context, TellError, spawn, unblock};
+use greenroom::{Address, Context, spawn, unblock};
 
 enum Message {
     Join(String, String, Address<Event>),
@@ -47,7 +47,8 @@ async fn hub(mut cx: Context<Message>) {
 fn tell_all(members: &mut Room, line: String) {
     let mut slow = Vec::new();
     for (name, member) in &*members {
-        if let Err(TellError::Full(_)) = member.tell(Event::Show(line.clone())) {
+        let told = member.tell(Event::Show(line.clone()));
+        if told.is_err_and(|error| error.is_full()) {
             slow.push(name.clone());
         }
     }

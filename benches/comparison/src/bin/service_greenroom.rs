@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use comparison::gate::Gate;
 use comparison::service::{MAILBOX, call_routes};
 use greenroom::time::timeout;
-use greenroom::{Address, Context, Reply, TellError, spawn};
+use greenroom::{Address, Context, Reply, spawn};
 use tokio::runtime::Handle;
 
 enum Message {
@@ -44,9 +44,9 @@ impl Shop {
         let (reply, answer) = Reply::pair();
         self.stock
             .tell(message(reply))
-            .map_err(|error| match error {
-                TellError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
-                TellError::Closed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            .map_err(|error| match error.is_full() {
+                true => StatusCode::SERVICE_UNAVAILABLE,
+                false => StatusCode::INTERNAL_SERVER_ERROR,
             })?;
         match timeout(self.limit, answer).await {
             Ok(Ok(count)) => Ok(count.to_string()),

@@ -3,6 +3,12 @@
 //! Every call of user code whose panic must not unwind further goes through here: drops of futures,
 //! messages and results, and polls of tasks and actors.
 //!
+//! The panic hook runs before the panic is caught, and may ask whether it will be. A thread that
+//! greenroom has started catches all that panics on it, and a turn is noted in `task/run.rs`. So a
+//! thread counts its other contained calls. The hot ones have a function that counts nothing: they
+//! are in a turn, on such a thread or within a counted call. Only those of wakers may also be on a
+//! thread of the program, where the hook is not told.
+//!
 //! The functions of a waker are user code, too: its clone, its call and its drop may panic. So a waker
 //! is kept as a [`KeptWaker`]. A caller that keeps one behind a lock or in a cell makes it before it
 //! enters, and drops what it replaced after it has left.
@@ -17,19 +23,61 @@ use std::task::{Wake, Waker};
 use crate::stderr::print_line;
 use crate::sync::Mutex;
 
+std::thread_local! {
+    /// The number of counted calls that are in progress on this thread, each within another one.
+    /// All threads of a model are one thread of the system, and none of them asks.
+    static CONTAINED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Returns whether a counted call is in progress on this thread, which catches a panic of what this
+/// thread runs.
+pub(crate) fn is_in_counted_call() -> bool {
+    CONTAINED.try_with(Cell::get).is_ok_and(|calls| calls > 0)
+}
+
+/// What is added to the count when a call has returned: it is one less then.
+const RETURNED: u32 = u32::MAX;
+
+#[inline]
+fn count(calls: u32) {
+    let _ = CONTAINED.try_with(|all| all.set(all.get().wrapping_add(calls)));
+}
+
+/// Counts a call, from which no panic comes.
+#[inline]
+pub(crate) fn counted<R>(call: impl FnOnce() -> R) -> R {
+    count(1);
+    let returned = call();
+    count(RETURNED);
+    returned
+}
+
+/// Counts all that this thread does from now on as one call. The thread is greenroom's own, so a
+/// panic on it goes no further.
+pub(crate) fn count_thread() {
+    count(1);
+}
+
 /// Calls user code and contains its panic, which the panic hook has reported.
-#[cfg(not(debug_assertions))]
 pub(crate) fn contain(user_code: impl FnOnce()) {
+    count(1);
+    contain_uncounted(user_code);
+    count(RETURNED);
+}
+
+/// Does the same on a hot path, and counts nothing.
+#[cfg(not(debug_assertions))]
+pub(crate) fn contain_uncounted(user_code: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) {
         drop_payload(payload);
     }
 }
 
-/// Calls user code and contains its panic, behind a pointer. Without optimization, each closure
-/// would otherwise have its own copy of the catching code: a quarter of what is compiled in a
-/// program of many actors.
+/// Does the same on a hot path, and counts nothing. It is behind a pointer: without optimization,
+/// each closure would otherwise have its own copy of the catching code, a quarter of what is
+/// compiled in a program of many actors.
 #[cfg(debug_assertions)]
-pub(crate) fn contain(user_code: impl FnOnce()) {
+pub(crate) fn contain_uncounted(user_code: impl FnOnce()) {
     let mut user_code = Some(user_code);
     contain_mut(&mut || {
         if let Some(user_code) = user_code.take() {
@@ -42,7 +90,7 @@ pub(crate) fn contain(user_code: impl FnOnce()) {
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub(crate) fn contain_mut<F: FnMut() + ?Sized>(user_code: &mut F) {
-    contain(user_code);
+    contain_uncounted(user_code);
 }
 
 /// Does the same for code that need not be moved, of which even less is compiled.
@@ -53,18 +101,25 @@ pub(crate) fn contain_mut(user_code: &mut dyn FnMut()) {
     }
 }
 
-/// Drops a panic's payload. This is not a closure in [`contain`], of which each instance of
-/// `contain` would have its own copy.
+/// Drops a panic's payload. This is not a closure in [`contain_uncounted`], of which each instance
+/// would have its own copy.
 #[inline(always)]
 fn drop_payload(payload: Box<dyn Any + Send>) {
     // The drop of the payload may panic again, and so may the drop of that payload.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+    let dropped = counted(|| catch_unwind(AssertUnwindSafe(|| drop(payload))));
+    if let Err(payload) = dropped {
         std::mem::forget(payload);
     }
 }
 
 /// Calls user code and returns its panic as a value.
 pub(crate) fn attempt<R>(user_code: impl FnOnce() -> R) -> Result<R, Panic> {
+    counted(|| attempt_uncounted(user_code))
+}
+
+/// Does the same in a turn, or for a panic that goes on later, and counts nothing.
+#[inline]
+pub(crate) fn attempt_uncounted<R>(user_code: impl FnOnce() -> R) -> Result<R, Panic> {
     catch_unwind(AssertUnwindSafe(user_code)).map_err(Panic::new)
 }
 
@@ -79,20 +134,25 @@ pub(crate) enum Step {
 
 /// Calls user code to run, and returns its panic as a value. While the panic unwinds, the code is
 /// called to clear. A panic of that is contained.
+pub(crate) fn attempt_or_clear(user_code: &mut impl FnMut(Step)) -> Result<(), Panic> {
+    counted(|| attempt_or_clear_uncounted(user_code))
+}
+
+/// Does the same as [`attempt_uncounted`] does.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
-pub(crate) fn attempt_or_clear(user_code: &mut impl FnMut(Step)) -> Result<(), Panic> {
-    attempt(move || {
+pub(crate) fn attempt_or_clear_uncounted(user_code: &mut impl FnMut(Step)) -> Result<(), Panic> {
+    attempt_uncounted(move || {
         let unwinds = Clears(user_code);
         (unwinds.0)(Step::Run);
         std::mem::forget(unwinds);
     })
 }
 
-/// Does the same behind a pointer, for the reason that [`contain`] has.
+/// Does the same behind a pointer, for the reason that [`contain_uncounted`] has.
 #[cfg(debug_assertions)]
-pub(crate) fn attempt_or_clear(mut user_code: &mut dyn FnMut(Step)) -> Result<(), Panic> {
-    attempt(|| {
+pub(crate) fn attempt_or_clear_uncounted(mut user_code: &mut dyn FnMut(Step)) -> Result<(), Panic> {
+    attempt_uncounted(|| {
         let unwinds = Clears(&mut user_code);
         (unwinds.0)(Step::Run);
         std::mem::forget(unwinds);
@@ -193,7 +253,7 @@ pub(crate) fn drop_result<T: 'static>(result: T) {
 fn drop_nested(depth: u32, drop_result: &mut dyn FnMut()) {
     let set_depth = |depth| NESTED_DEPTH.try_with(|cell| cell.set(depth));
     let _ = set_depth(depth + 1);
-    contain_mut(drop_result);
+    contain(drop_result);
     while depth == 0
         && let Ok(Some(next)) = PUT_OFF.try_with(|put_off| put_off.borrow_mut().pop())
     {
@@ -282,7 +342,7 @@ impl KeptWaker {
     #[inline]
     pub(crate) fn new(waker: &Waker) -> Self {
         let mut kept = None;
-        contain(|| kept = Some(waker.clone()));
+        contain_uncounted(|| kept = Some(waker.clone()));
         match kept {
             Some(kept) => KeptWaker(kept),
             None => KeptWaker::of_no_clone(waker),
@@ -292,7 +352,7 @@ impl KeptWaker {
     #[cold]
     #[inline(never)]
     fn of_no_clone(waker: &Waker) -> Self {
-        contain(|| waker.wake_by_ref());
+        contain_uncounted(|| waker.wake_by_ref());
         KeptWaker::noop()
     }
 
@@ -318,11 +378,11 @@ impl KeptWaker {
     #[inline]
     pub(crate) fn wake(mut self) {
         let waker = std::mem::replace(&mut self.0, Waker::noop().clone());
-        contain(|| waker.wake());
+        contain_uncounted(|| waker.wake());
     }
 
     pub(crate) fn wake_by_ref(&self) {
-        contain(|| self.0.wake_by_ref());
+        contain_uncounted(|| self.0.wake_by_ref());
     }
 
     pub(crate) fn as_waker(&self) -> &Waker {
@@ -357,7 +417,7 @@ impl Drop for KeptWaker {
     #[inline]
     fn drop(&mut self) {
         let waker = std::mem::replace(&mut self.0, Waker::noop().clone());
-        contain(|| drop(waker));
+        contain_uncounted(|| drop(waker));
     }
 }
 

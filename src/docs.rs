@@ -48,6 +48,13 @@ pub mod guide {
     #[doc = include_str!("docs/guide/shutting_down_end.md")]
     pub mod shutting_down {}
 
+    #[doc = include_str!("docs/guide/panic_hooks.md")]
+    #[doc = "```rust"]
+    #[doc = include_str!("../examples/panic_hook.rs")]
+    #[doc = "```"]
+    #[doc = include_str!("docs/guide/panic_hooks_end.md")]
+    pub mod panic_hooks {}
+
     #[doc = include_str!("docs/guide/sqlite.md")]
     pub mod sqlite {}
 

@@ -97,7 +97,8 @@
 //! its own. [`TellError`], [`SendError`] and [`SpawnError`] return the value that was not accepted.
 //!
 //! A panic of a future reaches the caller that joins its actor or awaits its task; without one it
-//! reaches [`on_fault`](Builder::on_fault). The future is dropped while the panic unwinds, so a
+//! reaches [`on_fault`](Builder::on_fault). The panic hook runs for both; it may ask
+//! [`is_contained`]. The future is dropped while the panic unwinds, so a
 //! [`Mutex`](std::sync::Mutex) guard in it poisons its mutex.
 //!
 //! # Platforms
@@ -223,7 +224,7 @@ pub use runtime::{
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};
-pub use task::Task;
+pub use task::{Task, current_actor, is_contained};
 
 /// Compiles and runs the programs of the README.
 #[cfg(doctest)]

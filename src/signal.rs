@@ -151,7 +151,10 @@ fn listen(signal: Signal, arrivals: Arc<Arrivals>) -> io::Result<()> {
     }])?;
     let thread = std::thread::Builder::new().name("greenroom-signal".into());
     thread
-        .spawn(move || signals.forever().for_each(|_| arrivals.add()))
+        .spawn(move || {
+            crate::contain::count_thread();
+            signals.forever().for_each(|_| arrivals.add());
+        })
         .map(drop)
 }
 

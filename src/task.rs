@@ -28,6 +28,7 @@ pub(crate) use key::{LiveIndex, TaskKey};
 pub(crate) use large::is_large;
 pub use plain::Task;
 pub(crate) use plain::{cancelled, spawn, spawn_own, spawn_unchecked};
+pub use run::{current_actor, is_contained};
 pub use runnable::Runnable;
 pub(crate) use runnable::{RunnableSlot, as_run};
 pub(crate) use task_header::is_own_waker;

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
-use crate::contain::KeptWaker;
+use crate::contain::{KeptWaker, count_thread};
 use crate::instant::Instant;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -458,7 +458,10 @@ impl TimerThread {
         });
         let own = clock.clone();
         let builder = std::thread::Builder::new().name("greenroom-timer".into());
-        builder.spawn(move || own.serve())?;
+        builder.spawn(move || {
+            count_thread();
+            own.serve();
+        })?;
         *thread = Some(clock.clone());
         Ok(clock)
     }

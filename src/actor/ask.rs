@@ -167,7 +167,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             let deadline = this.deadline.as_ref().get_ref().as_ref();
             let has_timeout = deadline.is_some_and(Sleep::ends);
             let listing = match context::lists_asks() {
-                true => list_ask(has_timeout, || (run::actor(), recipient.view().info())),
+                true => list_ask(has_timeout, || {
+                    (run::current_actor(), recipient.view().info())
+                }),
                 false => None,
             };
             kind = listing.as_ref().map_or(kind, Listing::kind);
@@ -259,7 +261,7 @@ pub(super) fn begin<M, T>(
     let asked = recipient.view().info();
     // The asker receives other messages meanwhile, so a timeout of the request is an event.
     let listing = match context::lists_asks() {
-        true => list_ask(false, || (run::actor(), asked.clone())),
+        true => list_ask(false, || (run::current_actor(), asked.clone())),
         false => None,
     };
     let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));

@@ -14,6 +14,7 @@
 )]
 
 use std::future::{Future, poll_fn, ready};
+use std::pin::pin;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
@@ -23,7 +24,7 @@ use super::core::{ActorOptions, CoreArc, CoreRef};
 use super::handle::Handle;
 use super::lifecycle::Attempt;
 use super::own_sources::SomeSources;
-use crate::contain::contain;
+use crate::contain::{contain, counted};
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, MailboxOptions, wake_foreign};
 use crate::sync::mutant;
@@ -81,7 +82,11 @@ impl<M: Send + 'static> Context<M> {
         Fut: Future,
     {
         let (mut lent, context) = Lent::new(self);
-        let result = Attempt::new(|| f(context)).await;
+        // Counted, since the context may have left the turns of its actor.
+        let result = {
+            let mut attempt = pin!(counted(|| Attempt::new(|| f(context))));
+            poll_fn(|cx| counted(|| attempt.as_mut().poll(cx))).await
+        };
         // The loan alone is shared with the closure below, since sources are not `Sync`.
         let loan = lent.loan();
         if let Err(Fault::Panicked(panic)) = &result {

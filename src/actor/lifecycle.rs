@@ -15,7 +15,9 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::contain::{Panic, Step, attempt, attempt_or_clear, contain, contain_mut};
+use crate::contain::{
+    Panic, Step, attempt_or_clear_uncounted, attempt_uncounted, contain_mut, contain_uncounted,
+};
 use crate::error::Fault;
 use crate::task::quota::Quota;
 
@@ -56,7 +58,7 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<T, Fault>> {
         let mut polled = Poll::Pending;
-        let attempted = attempt_or_clear(&mut |step| match step {
+        let attempted = attempt_or_clear_uncounted(&mut |step| match step {
             Step::Run => {
                 if let Lifecycle::Waiting(_) = self {
                     self.begin(&mut begin);
@@ -180,7 +182,8 @@ where
 
 /// The future of one call: of what the function has returned. A panic of either is a fault.
 ///
-/// It is no [`Lifecycle`], since each message of an actor in struct form is one call.
+/// It is no [`Lifecycle`], since each message of an actor in struct form is one call. It is made
+/// and polled in a turn, or in a [counted](crate::contain::counted) call.
 #[must_use = "futures do nothing unless polled"]
 pub(super) enum Attempt<Fut> {
     Running(Fut),
@@ -198,12 +201,12 @@ impl<Fut: Future> Attempt<Fut> {
     pub(super) fn new(call: impl FnOnce() -> Fut) -> Self {
         #[cfg(debug_assertions)]
         if const { crate::task::is_large::<Fut>() } {
-            return match attempt(|| Box::pin(call())) {
+            return match attempt_uncounted(|| Box::pin(call())) {
                 Ok(future) => Attempt::Boxed(future),
                 Err(panic) => Attempt::Failed(panic),
             };
         }
-        match attempt(call) {
+        match attempt_uncounted(call) {
             Ok(future) => Attempt::Running(future),
             Err(panic) => Attempt::Failed(panic),
         }
@@ -227,7 +230,7 @@ impl<Fut: Future> Future for Attempt<Fut> {
         // SAFETY: (LIFECYCLE-1) it is pinned, and is polled and overwritten in place.
         let this = unsafe { self.get_unchecked_mut() };
         let mut polled = Poll::Pending;
-        let attempted = attempt_or_clear(&mut |step| match (step, &mut *this) {
+        let attempted = attempt_or_clear_uncounted(&mut |step| match (step, &mut *this) {
             (Step::Clear, this) => *this = Attempt::Gone,
             (Step::Run, Attempt::Running(future)) => {
                 // SAFETY: (LIFECYCLE-1) as above.
@@ -241,7 +244,7 @@ impl<Fut: Future> Future for Attempt<Fut> {
             polled = Poll::Ready(Err(panic));
         }
         if polled.is_ready() {
-            contain(|| *this = Attempt::Gone);
+            contain_uncounted(|| *this = Attempt::Gone);
         }
         polled.map(|result| result.map_err(Fault::Panicked))
     }

@@ -24,6 +24,7 @@ use super::address::Address;
 use super::cell;
 use super::core::CoreArc;
 use super::spawn::ActorBuilder;
+use crate::contain::counted;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, Termination};
 use crate::runtime::{Inner, context, print_fault};
@@ -134,7 +135,7 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
             .as_ref()
             .expect("an actor polled after it was ready");
         if let Some(runnable) = this.executor.slot.take(Some(cx.waker())) {
-            runnable.run();
+            counted(|| runnable.run());
         }
         if !core.mailbox.state.peek().has(Flags::ENDED) {
             return Poll::Pending;
@@ -157,7 +158,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         core.at().terminate(Termination::Cancelled);
         while !core.mailbox.state.peek().has(Flags::ENDED) {
             match self.executor.slot.take(None) {
-                Some(runnable) => drop(runnable),
+                Some(runnable) => counted(|| drop(runnable)),
                 None if mutant("a_dropped_split_looks_once") => return,
                 // Another thread has woken the actor and will put the runnable into the slot soon.
                 None => yield_now(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::local::PinnedLocal;
 use super::thread::{Call, PinnedThread, ThreadKind};
-use crate::contain::contain;
+use crate::contain::{contain, counted};
 use crate::instant::Instant;
 use crate::park::Parker;
 use crate::runtime::context::{self, Role, ThreadContext};
@@ -179,7 +179,12 @@ impl HostContext for PinnedLocal {
 impl PinnedLocal {
     /// Runs ready tasks while `goes_on` returns true for the number of turns so far; returns that
     /// number.
-    pub(super) fn run(&self, mut goes_on: impl FnMut(usize) -> bool) -> usize {
+    pub(super) fn run(&self, goes_on: impl FnMut(usize) -> bool) -> usize {
+        // Counted, since the thread is the program's.
+        counted(|| self.run_counted(goes_on))
+    }
+
+    fn run_counted(&self, mut goes_on: impl FnMut(usize) -> bool) -> usize {
         let thread = &*self.thread;
         let context = ThreadContext::new(thread.runtime(), Role::Pinned(self));
         let _entered = context.enter();
@@ -211,7 +216,7 @@ impl PinnedLocal {
             self.thread.close();
             self.thread.finish();
         } else if !self.is_ending.replace(true) {
-            self.thread.end(self, context);
+            counted(|| self.thread.end(self, context));
         }
     }
 

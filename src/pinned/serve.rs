@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::local::PinnedLocal;
 use super::thread::{PinnedThread, ThreadKind};
-use crate::contain::contain;
+use crate::contain::{contain, contain_uncounted};
 use crate::instant::Instant;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::{HostPhase, HostThread, Inner, RunsOn, ThreadStart};
@@ -178,7 +178,7 @@ impl PinnedThread {
         if self.runtime().is_watching() {
             self.runtime().run_observed(None, runnable);
         } else {
-            contain(|| runnable.run());
+            contain_uncounted(|| runnable.run());
         }
         self.runtime().process().end_copy();
         context.running.set(None);

@@ -29,7 +29,7 @@ use super::engine::BlockingCall;
 use super::handle::Runtime;
 use super::host::HostContext;
 use super::inner::Inner;
-use crate::contain::{Panic, Step, attempt_or_clear};
+use crate::contain::{Panic, Step, attempt_or_clear_uncounted};
 use crate::instant::{Instant, RealTime};
 use crate::park::{self, Parker};
 use crate::scheduler::WorkerLocal;
@@ -156,9 +156,10 @@ struct WaitingCall<'a, F: Future> {
 
 impl<F: Future> BlockingCall for WaitingCall<'_, F> {
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        // The loop of another call may be polling here, so a panic is kept for this call.
+        // The loop of another call may be polling here, so a panic is kept for this call. It is not
+        // counted as contained, since it goes on from there.
         let mut polled = None;
-        let attempted = attempt_or_clear(&mut |step| match step {
+        let attempted = attempt_or_clear_uncounted(&mut |step| match step {
             Step::Run => {
                 polled = self
                     .future

@@ -75,7 +75,7 @@ fn list_wait_at(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Option<Box
             .filter(|it| it.runtime.options.detect_deadlocks)?
             .runtime;
         // Only the turn of an actor has a waker that says later whether the actor receives.
-        let (actor, waker) = run::actor().zip(run::actor_waker())?;
+        let (actor, waker) = run::current_actor().zip(run::actor_waker())?;
         if !runtime.is_here() {
             return None;
         }

@@ -15,7 +15,7 @@ use super::handle::Runtime;
 use super::host::{HostContext, HostThread};
 use super::inner::Inner;
 use super::shutdown_state::{Progress, ShutdownReport};
-use crate::contain::contain;
+use crate::contain::{contain, count_thread};
 use crate::instant::{Instant, RealTime};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{mutant, yield_now};
@@ -40,12 +40,15 @@ fn a_turn_after(deadline: Option<Instant>) -> Option<Instant> {
 fn start_thread(runtime: Arc<Inner>, grace: Duration) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
     let thread = runtime.threads.with_stack(thread);
-    let body = move || match runtime.options.around.clone() {
-        None => runtime.close(grace),
-        // A shutdown that was begun must not be lost.
-        Some(around) => around
-            .run(|| runtime.close(grace))
-            .unwrap_or_else(|_| runtime.close(grace)),
+    let body = move || {
+        count_thread();
+        match runtime.options.around.clone() {
+            None => runtime.close(grace),
+            // A shutdown that was begun must not be lost.
+            Some(around) => around
+                .run(|| runtime.close(grace))
+                .unwrap_or_else(|_| runtime.close(grace)),
+        }
     };
     thread.spawn(body).map(drop)
 }

@@ -19,7 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle, ThreadId};
 
-use crate::contain::{attempt, contain};
+use crate::contain::{attempt, contain, count_thread};
 use crate::instant::Instant;
 use crate::sync::{Condvar, Mutex, Process, mutant};
 
@@ -104,6 +104,7 @@ impl ThreadSet {
         });
         let own = start.clone();
         let body = move || {
+            count_thread();
             set.enter();
             let Some(around) = around else {
                 return body();

@@ -5,7 +5,7 @@ use super::duties::DriverWait;
 use super::duties::SchedulerOwner;
 use super::local::WorkerLocal;
 use super::shared::Scheduler;
-use crate::contain::contain;
+use crate::contain::contain_uncounted;
 use crate::instant::Instant;
 use crate::sync::mutant;
 use crate::task::{Runnable, TaskKey};
@@ -233,7 +233,7 @@ impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
         if self.is_observed {
             self.employer.run_observed(Some(self.local), runnable);
         } else {
-            contain(|| runnable.run());
+            contain_uncounted(|| runnable.run());
         }
         self.context.set_running(None);
     }

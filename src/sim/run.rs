@@ -5,12 +5,11 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::engine::{Failed, Run, RunProblem, Simulation, TurnScript};
 use super::failure::Failure;
 use super::simulated::Simulated;
-use crate::contain::{Panic, contain};
+use crate::contain::{attempt, contain};
 use crate::runtime::Runtime;
 
 /// Runs a future and everything that it starts under the schedule of a seed; then shuts down.
@@ -83,16 +82,15 @@ impl Simulated {
             Ok(runtime) => runtime,
             Err(_) => unreachable!("no thread is started and no option is impossible"),
         };
-        let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));
+        let ended = attempt(|| runtime.block_on(future));
         let inner = runtime.inner().clone();
         let Some(simulation) = Simulation::of(&inner) else {
             unreachable!("it was built as one")
         };
         let value = match ended {
             Ok(value) => Some(value),
-            Err(payload) => {
+            Err(panic) => {
                 // A run that has failed already keeps its first problem.
-                let panic = Panic::new(payload);
                 simulation.fail(RunProblem::Panicked(format!("main panicked: {panic}")));
                 None
             }

@@ -39,7 +39,7 @@ use super::runnable::{RunVTable, Runnable};
 use super::state::PollOutcome;
 use super::task_header::{self, TaskHeader, TaskVTable};
 use crate::blocks;
-use crate::contain::{Step, attempt_or_clear, contain_mut, drop_result};
+use crate::contain::{Step, attempt_or_clear_uncounted, contain_mut, drop_result};
 use crate::info::TaskInfo;
 use crate::sync::UnsafeCell;
 
@@ -148,7 +148,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         // guard is dropped below.
         let entered = unsafe { turn.enter() };
         let mut polled = Poll::Pending;
-        let attempted = attempt_or_clear(&mut |step| match step {
+        let attempted = attempt_or_clear_uncounted(&mut |step| match step {
             Step::Run => {
                 // SAFETY: (TASK-3) this is the turn, so the content is the future; a cell is never
                 // moved.

@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 
 use super::header::Header;
 use super::runnable::cell_of;
-use crate::contain::KeptWaker;
+use crate::contain::{KeptWaker, is_in_counted_call};
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, mutant};
@@ -313,10 +313,72 @@ fn with_cell<R>(f: impl FnOnce(NonNull<Header>, &Header) -> R) -> Option<R> {
     Some(f(cell, unsafe { cell.as_ref() }))
 }
 
-/// Returns the actor that this thread runs, if any.
-pub(crate) fn actor() -> Option<TaskInfo> {
+/// Returns the actor whose turn this thread runs, or `None` outside turns of actors.
+///
+/// It is for code that does not get the actor's [`Context`](crate::Context), such as a panic hook
+/// or a logger. A drop of an actor's state after its last turn is outside its turns, and so is a
+/// job of [`unblock`](crate::unblock()).
+///
+/// ```
+/// use greenroom::{Context, current_actor, spawn};
+///
+/// fn log(text: &str) -> String {
+///     current_actor().map_or_else(|| text.into(), |actor| format!("{actor}: {text}"))
+/// }
+///
+/// async fn clerk(_cx: Context<()>) -> String {
+///     log("opens")
+/// }
+///
+/// greenroom::run(async {
+///     let clerk = spawn!(clerk(_), name = "clerk");
+///     let id = clerk.id();
+///     assert_eq!(clerk.join().await.unwrap(), format!("\"clerk\" #{id}: opens"));
+///     assert_eq!(log("closes"), "closes");
+/// });
+/// ```
+///
+/// The chapter on [panic hooks](crate::docs::guide::panic_hooks) has a program.
+pub fn current_actor() -> Option<TaskInfo> {
     // SAFETY: (RUN-1) this is its turn.
     with_cell(|cell, header| unsafe { (header.vtable.info)(cell) })
+}
+
+/// Returns whether greenroom catches a panic of the code that this thread runs.
+///
+/// The panic hook of the process runs before a panic is caught, also if it then ends nothing but a
+/// task. A hook asks this to tell such a panic from one that ends the program:
+///
+/// | it is | in |
+/// |---|---|
+/// | true | a turn of a task or an actor, also while that waits in `block_on` |
+/// | true | anything else on a thread that greenroom has started, such as a job of [`unblock`](crate::unblock()) or of a [market](crate::market), or a call of a [`Hosted`](crate::Hosted) value |
+/// | true | what greenroom calls on a thread of the program, and catches: drops of messages, results and state, and functions such as [`on_fault`](crate::Builder::on_fault) |
+/// | true | a run of a [simulation](crate::sim), whose panic is its failure |
+/// | false | the future of [`block_on`](crate::Runtime::block_on) and [`run`](crate::run()) on a thread of the program, outside a turn: its panic goes on to the caller |
+/// | false | a function of [`Address::map`](crate::Address::map) there: its panic goes on to the sender |
+/// | false | the function of a waker there, although greenroom catches its panic |
+/// | false | anything else on a thread of the program |
+///
+/// A waker is called too often to note that, and that of an executor does not panic.
+///
+/// Code of the program may catch a panic before greenroom does. Two kinds of panics abort the
+/// process, although this is true: a second one, in a drop while the first one unwinds, and one in
+/// the drop of a thread-local. In a program that is built with `panic = "abort"` this is always
+/// false.
+///
+/// ```
+/// use greenroom::is_contained;
+///
+/// greenroom::run(async {
+///     assert!(!is_contained()); // a panic here would end the program
+///     assert!(greenroom::spawn(async { is_contained() }).await);
+/// });
+/// ```
+///
+/// The chapter on [panic hooks](crate::docs::guide::panic_hooks) has a program.
+pub fn is_contained() -> bool {
+    cfg!(panic = "unwind") && (innermost().is_some() || is_in_counted_call())
 }
 
 /// Returns a waker of the actor that this thread runs, if any.

@@ -15,6 +15,7 @@ mod futures_spawn;
 mod nested_block_on;
 mod nested_shutdown;
 mod origins;
+mod panic_hooks;
 mod policies;
 mod quiescence;
 mod runtime_block_on;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::simulation::Simulation;
 use super::state::NextStep;
-use crate::contain::contain;
+use crate::contain::{contain, counted};
 use crate::instant;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::deadlock::Who;
@@ -52,7 +52,8 @@ impl Simulation {
             }
             Some(NextStep::Task(runnable, runs_on)) => {
                 drop(state);
-                self.run(inner, runnable, &runs_on);
+                // Counted, since the thread is the program's.
+                counted(|| self.run(inner, runnable, &runs_on));
                 StepOutcome::Done
             }
             Some(NextStep::Effect(runner)) => {

@@ -1,8 +1,8 @@
 //! This example shows a panic hook that asks which panics greenroom contains: a dashboard stays on
 //! the screen although a worker panics, and a report names the actor.
 //!
-//! The hook of a terminal library restores the screen at each panic, as that of `ratatui::init` does.
-//! The program calls it only for a panic that ends the program. It prints:
+//! The hook of a terminal library restores the screen at each panic, as that of `ratatui::init`
+//! does. The program calls it only for a panic that ends the program. It prints:
 //!
 //! ```text
 //! report: worker #1 panicked: job 2 is broken

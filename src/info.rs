@@ -22,8 +22,9 @@ pub(crate) use name::{TypeNames, short};
 /// | an actor without a name, by its function or type | `tally #7` |
 /// | a plain task | `task #7` |
 ///
-/// The number is the [`id`](TaskInfo::id). The texts of a [simulation](crate::sim) have numbers of
-/// their own, in the order in which tasks were spawned.
+/// The number is the [`id`](TaskInfo::id). In the traces and failures of a
+/// [simulation](crate::sim), and in the errors of asks there, it is the number of the task in that
+/// run.
 ///
 /// ```
 /// use greenroom::{AskError, Context, Reply, spawn};

@@ -2,6 +2,7 @@
 //!
 //! A thread that drives a simulation reads its clock; all other threads read the system's.
 
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod processor;
 
 use std::cell::Cell;
@@ -9,7 +10,14 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::{Duration, SystemTime};
 
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use processor::processor_time;
+
+/// Returns nothing: this system is not asked.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub(crate) fn processor_time() -> Option<Duration> {
+    None
+}
 
 /// A moment of the system's clock, for use with other crates.
 pub(crate) use std::time::Instant as SystemInstant;

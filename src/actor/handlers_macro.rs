@@ -96,9 +96,9 @@
 /// a part of the message. The [hooks](crate::Actor) `started`, `panicked` and `stopped` may stand
 /// among the handlers, and are written as in the trait.
 ///
-/// - The visibility before `impl` is that of the address. The enum with its variants is always `pub`,
-///   since the messages of an actor that is `pub` must be. Without `pub impl` the documentation hides
-///   it.
+/// - The visibility before `impl` is that of the address. The enum with its variants is always
+///   `pub`, since the messages of an actor that is `pub` must be. Without `pub impl` the
+///   documentation hides it.
 /// - The visibility of a handler is that of both methods.
 /// - Its comments are on the methods and on the variant. `#[cfg]` and `#[allow]` hold for all of
 ///   them, `#[must_use]` and `#[deprecated]` for the method of the address, `#[expect]` and
@@ -145,9 +145,8 @@
 ///
 /// The enum is a plain type, so everything that takes messages takes it: timers,
 /// [`map`](crate::Address::map), [`Name`](crate::registry::Name), restarts. A variant is a function
-/// of its fields: `address.map(CounterMessage::add)` is an `Address<u64>`. A
-/// [trace](crate::trace), also that of a [simulation](crate::sim), names a message after its handler:
-/// `Sent add to ..`.
+/// of its fields: `address.map(CounterMessage::add)` is an `Address<u64>`. A [trace](crate::trace),
+/// also that of a [simulation](crate::sim), names a message after its handler: `Sent add to ..`.
 ///
 /// A message takes the memory and the instructions of an enum and a `match` that are written by
 /// hand. An `async fn` takes about 20 instructions more than a plain `fn`, as it does when it is

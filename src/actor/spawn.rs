@@ -205,8 +205,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// Gives no [warning](crate::Warning) of the [long turns](crate::Builder::long_turns) of this
     /// actor. By default a warning names it once.
     ///
-    /// A warning of [held workers](crate::Warning::WorkersHeld) still lists the actor, if another one
-    /// is the reason for it.
+    /// A warning of [held workers](crate::Warning::WorkersHeld) still lists the actor, if another
+    /// one is the reason for it.
     ///
     /// ```
     /// use greenroom::{Context, spawn};

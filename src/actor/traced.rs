@@ -75,8 +75,8 @@ impl<M> CoreRef<'_, M> {
         }
     }
 
-    /// Traces that the actor was created, and keeps the function that names its messages. Notes their
-    /// senders from now on, if there is a tracer.
+    /// Traces that the actor was created, and keeps the function that names its messages. Notes
+    /// their senders from now on, if there is a tracer.
     #[cold]
     pub(super) fn created(self, label: Option<LabelFn<M>>) {
         let by = run::actor_id();

@@ -152,10 +152,11 @@ pub trait Actor: Sized + Send // not `Send`: an async fn, `on = &pinned` or `on 
     }
 
     /// Returns the name of a message in [traces](crate::trace), also in those of
-    /// [simulations](crate::sim). An empty name, the default, stands for that of the message's type.
+    /// [simulations](crate::sim). An empty name, the default, stands for that of the message's
+    /// type.
     ///
-    /// Only traces call this. [`handlers!`](crate::handlers!) implements it: a message is named after
-    /// its handler. The option [`label`](ActorBuilder::label) replaces it.
+    /// Only traces call this. [`handlers!`](crate::handlers!) implements it: a message is named
+    /// after its handler. The option [`label`](ActorBuilder::label) replaces it.
     ///
     /// ```
     /// use greenroom::{Actor, Context, spawn};

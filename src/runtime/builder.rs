@@ -240,9 +240,10 @@ impl Builder {
     /// An actor may also wait for room in a mailbox ([`send`](crate::Address::send),
     /// [`reserve`](crate::Address::reserve)) or for an end ([`join`](crate::Handle::join),
     /// [`closed`](crate::Address::closed), [`ended`](crate::Address::ended)). An error names such
-    /// waits as well: `"a" #1 → "b" #2 (for its end) → "a" #1`. A cycle without an ask has no error, so its waits
-    /// go on, and it is reported once as [`Warning::Deadlock`](crate::Warning::Deadlock). An actor
-    /// that receives messages meanwhile is in no cycle, and neither is a plain task.
+    /// waits as well: `"a" #1 → "b" #2 (for its end) → "a" #1`. A cycle without an ask has no
+    /// error, so its waits go on, and it is reported once as
+    /// [`Warning::Deadlock`](crate::Warning::Deadlock). An actor that receives messages meanwhile
+    /// is in no cycle, and neither is a plain task.
     ///
     /// When a wait for quiescence ends, the dormant actors whose handle was dropped are reported as
     /// [`Warning::LeftAlone`](crate::Warning::LeftAlone), each once. That needs the locations of

@@ -102,8 +102,8 @@ impl LongTurns {
         Some(turn)
     }
 
-    /// Notes that the turn has ended, and warns if it was too long. `living` returns how many actors,
-    /// tasks and values live on a pinned thread.
+    /// Notes that the turn has ended, and warns if it was too long. `living` returns how many
+    /// actors, tasks and values live on a pinned thread.
     pub(super) fn end(
         &self,
         worker: Option<usize>,

@@ -114,8 +114,8 @@ fn is_detached() -> bool {
     })
 }
 
-/// Returns how many actors, tasks and hosted values live on this thread, if it is a pinned one that no
-/// foreign loop drives.
+/// Returns how many actors, tasks and hosted values live on this thread, if it is a pinned one that
+/// no foreign loop drives.
 fn living_beside() -> Option<usize> {
     context::with(|context| match context.map(|context| context.role.get()) {
         Some(Role::Pinned(host)) if !host.is_stage() => Some(host.living()),

@@ -94,8 +94,8 @@ pub struct LongTurn {
     pub spawned_at: &'static Location<'static>,
     /// How long the turn has lasted.
     pub took: Duration,
-    /// For how much of that the thread ran on a processor. For the rest it was blocked, or the system
-    /// ran other threads.
+    /// For how much of that the thread ran on a processor. For the rest it was blocked, or the
+    /// system ran other threads.
     ///
     /// It is measured in debug builds on Linux and macOS. A turn that is not over has none.
     pub processor: Option<Duration>,

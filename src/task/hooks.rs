@@ -30,8 +30,8 @@ pub trait TaskHooks: Send + Sync {
         false
     }
 
-    /// Notes where a new task or actor was spawned, before it is scheduled, and whether its turns may
-    /// be long.
+    /// Notes where a new task or actor was spawned, before it is scheduled, and whether its turns
+    /// may be long.
     fn spawned(&self, task: &TaskInfo, location: &'static Location<'static>, has_long_turns: bool) {
         let _ = (task, location, has_long_turns);
     }

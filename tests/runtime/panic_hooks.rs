@@ -1,7 +1,7 @@
 //! What a panic hook may ask: whether the panic is contained, and whose turn it is in.
 //!
-//! A probe notes both and panics. The panic was contained exactly if it does not come out of the call
-//! that has led to the probe.
+//! A probe notes both and panics. The panic was contained exactly if it does not come out of the
+//! call that has led to the probe.
 
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};

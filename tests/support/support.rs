@@ -247,8 +247,8 @@ pub fn panic_of<R>(call: impl FnOnce() -> R) -> (String, String, u32) {
         .expect("the hook has recorded the panic")
 }
 
-/// Returns a text of the library with each `"a" #1` as `a`. The numbers of actors differ from run to
-/// run.
+/// Returns a text of the library with each `"a" #1` as `a`. The numbers of actors differ from run
+/// to run.
 pub fn names(text: &str) -> String {
     let mut parts = text.split('"');
     let mut names = parts.next().unwrap_or_default().to_owned();

@@ -70,8 +70,8 @@ impl Builder {
     ///     crawl.join().await.unwrap();
     /// });
     /// let warning = warnings.recv().unwrap();
-    /// // crawl #1 (src/main.rs:27) held a worker for 12 ms, of which 0 ms of processor time; blocking
-    /// // calls belong in `unblock`
+    /// // crawl #1 (src/main.rs:27) held a worker for 12 ms, of which 0 ms of processor time;
+    /// // blocking calls belong in `unblock`
     /// assert!(warning.starts_with("crawl #1 ("));
     /// assert!(warning.ends_with("; blocking calls belong in `unblock`"));
     /// # Ok::<(), greenroom::BuildError>(())

@@ -1,5 +1,5 @@
-//! Long turns of which no warning is given: those of an actor that is allowed to have them, or that is
-//! alone on its pinned thread, and turns that take no time.
+//! Long turns of which no warning is given: those of an actor that is allowed to have them, or that
+//! is alone on its pinned thread, and turns that take no time.
 
 use greenroom::policy::Simulated;
 

@@ -57,5 +57,5 @@ pub use source::SourceGuard;
 pub use sources::AdoptError;
 pub use spawn::{ActorBuilder, Current, Detached, SpawnFrom, SpawnTarget, actor};
 pub use unsent::Unsent;
-pub use values::{Actor, into_actor};
+pub use values::{Actor, into_actor, without_context};
 pub use weak_address::WeakAddress;

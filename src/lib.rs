@@ -210,7 +210,7 @@ pub use actor::{
     Join, Permit, Reply, Request, SourceGuard, SpawnFrom, SpawnTarget, Unsent, WeakAddress, actor,
 };
 #[doc(hidden)]
-pub use actor::{into_actor, mistakes as handler_mistakes};
+pub use actor::{into_actor, mistakes as handler_mistakes, without_context};
 pub use error::{
     AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, FlatError, HostFault, Panic,
     Refusal, RefusalKind, SendError, SpawnError, SpawnProblem, TellError, UnhandledFault,

@@ -187,9 +187,10 @@ impl<M> Address<M> {
     ///   [refused](Reply::refuse).
     /// - [`AskError::TimedOut`] if a [`timeout`](Ask::timeout) was set
     ///   and has elapsed.
-    /// - [`AskError::Deadlock`] if no answer can come any more. Only a
-    ///   runtime that [detects deadlocks](crate::Builder::detect_deadlocks) returns it, for an ask
-    ///   that is first polled there.
+    /// - [`AskError::Deadlock`] if no answer can come any more. For most asks only a runtime that
+    ///   [detects deadlocks](crate::Builder::detect_deadlocks) returns it, if they are first polled
+    ///   there. Every runtime returns it at once if an actor asks itself in a handler
+    ///   [without a context](crate::handlers!#asks-to-the-actor-itself).
     ///
     /// # Panics
     /// The future panics if it is polled again after completion, and if `question` panics.

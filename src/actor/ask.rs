@@ -162,6 +162,14 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         if let AskPhase::Question(question) = this.phase
             && let Some(question) = question.take()
         {
+            // Before the question is made, since nothing could receive it.
+            if run::is_without_context()
+                && let Some(error) = recipient.own_deadlock()
+            {
+                *this.phase = AskPhase::Over;
+                contain(|| drop(question));
+                return Poll::Ready(Err(error));
+            }
             let process = Process::of(|| recipient.checked_process());
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();

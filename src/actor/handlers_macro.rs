@@ -110,6 +110,68 @@
 ///   is possible, `impl<T> Stack<T> as ..` is not.
 /// - Above about 60 handlers, a crate needs a higher `#![recursion_limit]`.
 ///
+/// # Asks to the actor itself
+///
+/// An actor has one context, and only the context receives. So an `async` handler without it that
+/// asks its own actor would wait forever. Such an ask fails instead, in every runtime: its first
+/// poll returns [`AskError::Deadlock`](crate::AskError::Deadlock), and no question is sent. That
+/// holds for any address of the actor, also a [mapped](crate::Address::map) or
+/// [weak](crate::WeakAddress) one, for a [`Request`](crate::Request), and with a
+/// [`timeout`](crate::Ask::timeout).
+///
+/// These ways have an answer:
+///
+/// - The handler calls the method itself: `self.total().await`.
+/// - The handler takes the context, and gives the request to
+///   [`on_answer`](crate::Context::on_answer). The answer is a message.
+/// - A [task](crate::spawn()) asks for which no handler waits.
+///
+/// A handler that takes the context may also call [`recv`](crate::Context::recv) while it asks. So
+/// its asks to its own actor are sent. One that is awaited without a `recv` waits forever.
+///
+/// ```
+/// use greenroom::{AskError, Context, spawn};
+///
+/// struct Counter(u64);
+///
+/// greenroom::handlers! {
+///     impl Counter as CounterAddress, CounterMessage {
+///         async fn total(&self) -> u64 {
+///             self.0
+///         }
+///
+///         async fn twice_by_ask(&self, own: CounterAddress) -> Result<u64, AskError> {
+///             Ok(2 * own.total().await?)
+///         }
+///
+///         async fn twice(&self) -> u64 {
+///             2 * self.total().await
+///         }
+///
+///         fn double(&mut self, cx: &mut Context<CounterMessage>) {
+///             cx.on_answer(cx.address().request(CounterMessage::total), CounterMessage::add);
+///         }
+///
+///         fn add(&mut self, answer: Result<u64, AskError>) {
+///             self.0 += answer.unwrap_or(0);
+///         }
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let handle = spawn!(Counter(21), name = "counter");
+///     let counter = CounterAddress::from(handle.address());
+///     let Ok(Err(AskError::Deadlock(path))) = counter.twice_by_ask(counter.clone()).await else {
+///         panic!("nothing can answer it");
+///     };
+///     assert_eq!(path.to_string(), format!("\"counter\" #{0} → \"counter\" #{0}", counter.id()));
+///     assert_eq!(counter.twice().await, Ok(42));
+///     counter.double().tell().unwrap();
+///     drop(counter);
+///     assert_eq!(handle.join().await.unwrap().0, 42);
+/// });
+/// ```
+///
 /// # The address
 ///
 /// It is a cheap clone, and dereferences to its [`Address`](crate::Address) of the messages. It
@@ -150,7 +212,7 @@
 ///
 /// A message takes the memory and the instructions of an enum and a `match` that are written by
 /// hand. An `async fn` takes about 20 instructions more than a plain `fn`, as it does when it is
-/// awaited by hand.
+/// awaited by hand. Without a context it takes a few more, so that asks to its own actor fail.
 #[macro_export]
 macro_rules! handlers {
     ($(#[$($attribute:tt)*])* $vis:vis impl < $($parameters:tt)*) => {

@@ -47,7 +47,7 @@ macro_rules! __handlers {
         $($rest:tt)*
     }) => {
         $crate::__handlers! { @split $declared $cx $handlers $hooks { $($rest)* }
-            { [$(#[$($attribute)*])*] [$vis] [async] [.await] [&mut $self] $name }
+            { [$(#[$($attribute)*])*] [$vis] [async] [&mut $self] $name }
             [$(reply: $result)?] { $($body)* } [] [$($($parameters)*)?]
         }
     };
@@ -57,7 +57,7 @@ macro_rules! __handlers {
         $($rest:tt)*
     }) => {
         $crate::__handlers! { @split $declared $cx $handlers $hooks { $($rest)* }
-            { [$(#[$($attribute)*])*] [$vis] [async] [.await] [& $self] $name }
+            { [$(#[$($attribute)*])*] [$vis] [async] [& $self] $name }
             [$(reply: $result)?] { $($body)* } [] [$($($parameters)*)?]
         }
     };
@@ -67,7 +67,7 @@ macro_rules! __handlers {
         $($rest:tt)*
     }) => {
         $crate::__handlers! { @split $declared $cx $handlers $hooks { $($rest)* }
-            { [$(#[$($attribute)*])*] [$vis] [] [] [&mut $self] $name }
+            { [$(#[$($attribute)*])*] [$vis] [] [&mut $self] $name }
             [$(reply: $result)?] { $($body)* } [] [$($($parameters)*)?]
         }
     };
@@ -77,7 +77,7 @@ macro_rules! __handlers {
         $($rest:tt)*
     }) => {
         $crate::__handlers! { @split $declared $cx $handlers $hooks { $($rest)* }
-            { [$(#[$($attribute)*])*] [$vis] [] [] [& $self] $name }
+            { [$(#[$($attribute)*])*] [$vis] [] [& $self] $name }
             [$(reply: $result)?] { $($body)* } [] [$($($parameters)*)?]
         }
     };
@@ -123,7 +123,7 @@ macro_rules! __handlers {
 
     // Mistakes. Each is reported, and the rest is read.
     (@split $declared:tt $cx:ident $handlers:tt $hooks:tt $rest:tt
-        { $attributes:tt $vis:tt $async:tt $await:tt $self:tt $name:tt }
+        { $attributes:tt $vis:tt $async:tt $self:tt $name:tt }
         $reply:tt $body:tt $split:tt $parameters:tt) => {
         $crate::__handlers! { @mistake parameter $name }
         $crate::__handlers! { @read $declared $cx $handlers $hooks $rest }
@@ -194,7 +194,7 @@ macro_rules! __handlers {
             $(deprecated $(= $fn_deprecated:literal)? $(($($fn_deprecated_since:tt)*))?)?
             $(inline $(($($fn_inline:tt)*))?)?
         ])*]
-        [$fn_vis:vis] [$($async:ident)?] [$($await:tt)*] [$($self:tt)*] $name:tt
+        [$fn_vis:vis] [$($async:ident)?] [$($self:tt)*] $name:tt
         [$($parameter:ident: $type:ty,)*] [$($cx_passed:ident: $context:ident: $context_type:ty)?]
         [$($reply:ident: $result:ty)?] $body:tt
     })*] [$($hooks:tt)*]) => {
@@ -264,7 +264,10 @@ macro_rules! __handlers {
                 match message {$(
                     $($(#[cfg($($fn_cfg)*)])?)*
                     $message::$name($($parameter,)* $($reply,)?) => {
-                        $($reply.send)? (self.$name($($parameter,)* $($cx_passed,)?)$($await)*)
+                        $($reply.send)? ($crate::__handlers! {
+                            @call [$($async)?] [$($cx_passed)?] $cx
+                            self.$name($($parameter,)* $($cx_passed,)?)
+                        })
                     }
                 )*}
             }
@@ -308,11 +311,11 @@ macro_rules! __handlers {
         );
     };
     (@emit $declared:tt $cx:ident [$({
-        $attributes:tt $vis:tt $async:tt $await:tt $self:tt $name:tt $($method:tt)*
+        $attributes:tt $vis:tt $async:tt $self:tt $name:tt $($method:tt)*
     })*] $hooks:tt) => {
         $($crate::__handlers! { @known $attributes $name })*
         $crate::__handlers! { @emit $declared $cx [$({
-            [] $vis $async $await $self $name $($method)*
+            [] $vis $async $self $name $($method)*
         })*] $hooks }
     };
     (@known [$(#[
@@ -323,6 +326,14 @@ macro_rules! __handlers {
     (@known $attributes:tt $name:tt) => {
         $crate::__handlers! { @mistake attribute $name }
     };
+
+    // A call of a handler. If it is async and gets no context, another future polls it. It is
+    // pinned here, so that a large one is not moved once more.
+    (@call [] $passed:tt $cx:ident $($call:tt)*) => { $($call)* };
+    (@call [async] [] $cx:ident $($call:tt)*) => {
+        $crate::without_context($cx, ::core::pin::pin!($($call)*)).await
+    };
+    (@call [async] $passed:tt $cx:ident $($call:tt)*) => { $($call)*.await };
 
     // A method of the address.
     (@method [$($attribute:tt)*] [$vis:vis] $message:ident $name:tt

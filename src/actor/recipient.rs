@@ -12,12 +12,12 @@ use std::task::{Context, Poll};
 
 use super::core::{Core, CoreArc, CoreRef};
 use super::undelivered::{detail_about, simulated_label};
-use crate::error::{AskDetail, AskError, End, RefusedMessage, SendError, TellError};
+use crate::error::{AskDetail, AskError, Deadlock, End, RefusedMessage, SendError, TellError};
 use crate::mailbox::{Flags, Refused};
 use crate::runtime::deadlock::WaitsFor;
 use crate::runtime::list_wait;
 use crate::sync::Process;
-use crate::task::TaskInfo;
+use crate::task::{TaskInfo, run};
 use crate::waiters::Waiters;
 
 pub(super) enum RecipientRef<'a, M> {
@@ -81,6 +81,18 @@ impl<'a, M> RecipientRef<'a, M> {
             RecipientRef::Actor(core) => AskError::Closed(core.closed_detail()),
             RecipientRef::Map(map) => map.closed_error(),
         }
+    }
+
+    /// Returns the error of an ask to the actor that asks, if that cannot receive before the ask
+    /// ends.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn own_deadlock(self) -> Option<AskError> {
+        let asked = self.view();
+        run::is_own_without_context(asked.id()).then(|| {
+            let actor = asked.info();
+            AskError::Deadlock(Deadlock::new(format!("{actor} → {actor}"), true))
+        })
     }
 
     /// Adds the name of the actor to the error of an ask that it did not answer.

@@ -6,12 +6,14 @@
 use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::task::{self, Poll};
 
 use super::context::Context;
 use super::lifecycle::Attempt;
 use super::spawn::{ActorBuilder, actor};
 use crate::error::Fault;
-use crate::task::loss;
+use crate::task::{loss, run};
 
 /// A value that handles messages: the struct form of an actor.
 ///
@@ -287,6 +289,34 @@ pub fn into_actor<Kind, A: IntoActor<Kind>>(
     actor: A,
 ) -> ActorBuilder<A::Message, A, impl Future<Output = A::Output>> {
     actor.into_actor()
+}
+
+/// Polls a handler that does not get this context, whose borrow keeps others from receiving
+/// meanwhile. So an ask to the actor itself fails in it. Only `handlers!` calls this.
+pub fn without_context<'a, M, F: Future>(
+    cx: &Context<M>,
+    handler: Pin<&'a mut F>,
+) -> WithoutContext<'a, F> {
+    WithoutContext {
+        actor: cx.core().header.id(),
+        handler,
+    }
+}
+
+/// The future of [`without_context`].
+pub struct WithoutContext<'a, F> {
+    actor: u64,
+    handler: Pin<&'a mut F>,
+}
+
+impl<F: Future> Future for WithoutContext<'_, F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<F::Output> {
+        let _noted = run::poll_without_context(self.actor);
+        self.handler.as_mut().poll(cx)
+    }
 }
 
 async fn drive<A: Actor>(mut actor: A, mut cx: Context<A::Message>) -> A {

@@ -15,7 +15,7 @@ use crate::info::TaskInfo;
 /// | `Closed` | no | no: the actor stays closed |
 /// | `NoReply` | perhaps; [`why`](AskDetail::why) tells more | if the question may be handled twice |
 /// | `TimedOut` | perhaps, or later | if the question may be handled twice |
-/// | `Deadlock` | perhaps, or later | not before the actors stop waiting for each other |
+/// | `Deadlock` | perhaps, or later; no if an actor asked itself in a handler | not before the actors stop waiting for each other |
 /// | `Refused` | yes | as the [`Refusal`] says |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -26,9 +26,13 @@ pub enum AskError {
     NoReply(AskDetail),
     /// The [`timeout`](crate::Ask::timeout) elapsed first.
     TimedOut,
-    /// No task can run, and nothing is left that could wake one, except timeouts of asks that lead
-    /// to a cycle. Only a runtime that [detects deadlocks](crate::Builder::detect_deadlocks)
-    /// returns this.
+    /// No answer can come, for one of two reasons.
+    ///
+    /// - No task can run, and nothing is left that could wake one, except timeouts of asks that
+    ///   lead to a cycle. Only a runtime that
+    ///   [detects deadlocks](crate::Builder::detect_deadlocks) returns this.
+    /// - An actor asked itself in a handler of [`handlers!`](crate::handlers!) without a context.
+    ///   Every runtime returns this, at once and before the question is made.
     Deadlock(Deadlock),
     /// The actor refused the request, with [`Reply::refuse`](crate::Reply::refuse).
     Refused(Refusal),

@@ -5,7 +5,8 @@
 //! senders write. A turn notes that it has woken its own task. An actor's turn also notes that
 //! `recv` waits, so that its end makes the actor dormant in one step. Handled messages are counted
 //! here as well, from whichever context they come. Turns nest where user code drives another
-//! executor.
+//! executor. A handler that does not get the context of its actor is noted apart from the turns, so
+//! that an ask finds out with one look.
 //!
 //! # Invariants
 //! - RUN-1: a task or actor does not end before its turn does.
@@ -69,6 +70,10 @@ crate::sync::thread_local! {
 crate::sync::thread_local! {
     /// The number of messages left to a thread that has no turn.
     static LEFT: Cell<u32> = const { Cell::new(BATCH) };
+}
+crate::sync::thread_local! {
+    /// The number of the actor of whose handlers one without a context is polled here, or 0.
+    static WITHOUT_CONTEXT: Cell<u64> = const { Cell::new(0) };
 }
 
 impl CurrentRun {
@@ -174,6 +179,39 @@ impl Drop for Entered<'_> {
     fn drop(&mut self) {
         let _ = RUN.try_with(|run| run.set(self.outer));
     }
+}
+
+/// Notes that a handler of this actor is polled, and that nothing receives with the actor's context
+/// meanwhile. It holds until the guard is dropped.
+#[inline]
+pub(crate) fn poll_without_context(actor: u64) -> PollWithoutContext {
+    let outer = WITHOUT_CONTEXT.try_with(|noted| noted.replace(actor));
+    PollWithoutContext(outer.unwrap_or(0))
+}
+
+/// Restores what was noted before when it is dropped.
+#[must_use = "the poll ends when this is dropped"]
+pub(crate) struct PollWithoutContext(u64);
+
+impl Drop for PollWithoutContext {
+    #[inline]
+    fn drop(&mut self) {
+        let _ = WITHOUT_CONTEXT.try_with(|noted| noted.set(self.0));
+    }
+}
+
+/// Returns whether a handler without a context is polled here, perhaps in a turn further out.
+#[inline]
+pub(crate) fn is_without_context() -> bool {
+    WITHOUT_CONTEXT
+        .try_with(Cell::get)
+        .is_ok_and(|noted| noted != 0)
+}
+
+/// Returns whether a handler of this actor is polled without a context, in the actor's own turn.
+pub(crate) fn is_own_without_context(actor: u64) -> bool {
+    let noted = WITHOUT_CONTEXT.try_with(Cell::get);
+    noted.is_ok_and(|noted| noted == actor) && actor_id() == actor
 }
 
 crate::sync::own_static! {

@@ -1,4 +1,4 @@
-//! The number of messages that a turn handles.
+//! The number of messages that a turn handles, and polls without a context.
 
 use super::*;
 
@@ -28,4 +28,17 @@ fn a_turn_is_spent_after_a_batch() {
 fn a_turn_is_extended_once_and_only_if_nothing_else_waits() {
     assert_eq!(handled(5, 10, true), (15, true));
     assert_eq!(handled(5, 10, false), (5, true));
+}
+
+#[test]
+fn a_poll_without_a_context_lasts_until_its_guard_is_dropped_also_around_another() {
+    let outer = poll_without_context(7);
+    drop(poll_without_context(8));
+    assert!(is_without_context());
+    assert!(
+        !is_own_without_context(7),
+        "no turn of that actor is in progress"
+    );
+    drop(outer);
+    assert!(!is_without_context());
 }

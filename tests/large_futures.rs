@@ -71,6 +71,21 @@ impl Actor for Handles {
     }
 }
 
+/// An actor with a large future for each message, one of which gets the context.
+struct Declared;
+
+greenroom::handlers! {
+    impl Declared as DeclaredAddress, DeclaredMessage {
+        async fn without_context(&mut self) -> u8 {
+            large().await
+        }
+
+        async fn with_context(&mut self, _cx: &mut Context<DeclaredMessage>) -> u8 {
+            large().await
+        }
+    }
+}
+
 /// Runs a future on a worker. The future is boxed here, on a thread with room for it.
 fn on_worker<Fut>(options: fn(Builder) -> Builder, future: fn() -> Fut)
 where
@@ -149,6 +164,10 @@ ways! { LARGE_ONES, |builder| builder;
         outer.join().await.unwrap()
     }
     actor_value { spawn!(Handles).ask(|reply| reply).await.unwrap() }
+    actor_with_handlers { DeclaredAddress::from(spawn!(Declared)).without_context().await.unwrap() }
+    actor_with_handlers_and_context {
+        DeclaredAddress::from(spawn!(Declared)).with_context().await.unwrap()
+    }
     looper {
         let controller = Controller::builder().build().unwrap();
         controller.looper().spawn(large()).unwrap().await.unwrap()

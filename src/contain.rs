@@ -12,10 +12,15 @@
 //! The functions of a waker are user code, too: its clone, its call and its drop may panic. So a waker
 //! is kept as a [`KeptWaker`]. A caller that keeps one behind a lock or in a cell makes it before it
 //! enters, and drops what it replaced after it has left.
+//!
+//! # Invariants
+//! - KEPT-1: a kept waker is there until its drop, or until its call takes it.
+#![expect(unsafe_code, reason = "a waker that is taken once; see KEPT-1")]
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
@@ -334,7 +339,7 @@ impl fmt::Display for Panic {
 }
 
 /// A waker in storage. A panic of its clone, its call or its drop is contained.
-pub(crate) struct KeptWaker(Waker);
+pub(crate) struct KeptWaker(ManuallyDrop<Waker>);
 
 impl KeptWaker {
     /// Keeps a clone of `waker`. If the clone panics, `waker` is called at once. So its task is
@@ -344,7 +349,7 @@ impl KeptWaker {
         let mut kept = None;
         contain_uncounted(|| kept = Some(waker.clone()));
         match kept {
-            Some(kept) => KeptWaker(kept),
+            Some(kept) => KeptWaker::from(kept),
             None => KeptWaker::of_no_clone(waker),
         }
     }
@@ -359,7 +364,7 @@ impl KeptWaker {
     /// Returns a waker that wakes nothing.
     #[inline]
     pub(crate) fn noop() -> Self {
-        KeptWaker(Waker::noop().clone())
+        KeptWaker::from(Waker::noop().clone())
     }
 
     /// Replaces this waker, unless it wakes the task of `waker`.
@@ -376,8 +381,10 @@ impl KeptWaker {
     }
 
     #[inline]
-    pub(crate) fn wake(mut self) {
-        let waker = std::mem::replace(&mut self.0, Waker::noop().clone());
+    pub(crate) fn wake(self) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: (KEPT-1) `this` is not dropped, and not used afterwards.
+        let waker = unsafe { ManuallyDrop::take(&mut this.0) };
         contain_uncounted(|| waker.wake());
     }
 
@@ -409,20 +416,21 @@ impl Clone for KeptWaker {
 
 impl From<Waker> for KeptWaker {
     fn from(waker: Waker) -> Self {
-        KeptWaker(waker)
+        KeptWaker(ManuallyDrop::new(waker))
     }
 }
 
 impl Drop for KeptWaker {
     #[inline]
     fn drop(&mut self) {
-        let waker = std::mem::replace(&mut self.0, Waker::noop().clone());
+        // SAFETY: (KEPT-1) the value is not used after its drop.
+        let waker = unsafe { ManuallyDrop::take(&mut self.0) };
         contain_uncounted(|| drop(waker));
     }
 }
 
 impl fmt::Debug for KeptWaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        (*self.0).fmt(f)
     }
 }

@@ -6,6 +6,7 @@
 mod ask;
 mod fault;
 mod refusal;
+mod refused;
 
 use std::fmt;
 
@@ -14,6 +15,7 @@ pub(crate) use fault::FaultyPart;
 pub use fault::{End, Fault, UnhandledFault};
 pub(crate) use refusal::Load;
 pub use refusal::{Refusal, RefusalKind};
+pub(crate) use refused::RefusedMessage;
 
 pub use crate::contain::Panic;
 use crate::info::TaskInfo;
@@ -41,42 +43,23 @@ use crate::sync::LEFT_BEHIND;
 ///     one.kill();
 /// });
 /// ```
-pub struct TellError<M>(pub(crate) Box<RefusedMessage<M>>);
-
-/// What these errors hold. It is behind one pointer, so that the result of a `tell` is one word,
-/// whatever the message is.
-pub(crate) struct RefusedMessage<M> {
-    pub(crate) message: M,
-    pub(crate) actor: TaskInfo,
-    /// How the text shows the actor, if a simulation numbers it.
-    pub(crate) label: Option<TaskInfo>,
-    /// It had no room. Otherwise it is closed.
-    pub(crate) is_full: bool,
-}
-
-impl<M> fmt::Display for RefusedMessage<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let actor = self.label.as_ref().unwrap_or(&self.actor);
-        let state = if self.is_full { "full" } else { "closed" };
-        write!(f, "the mailbox of {actor} is {state}")
-    }
-}
+pub struct TellError<M>(pub(crate) RefusedMessage<M>);
 
 impl<M> TellError<M> {
     /// Returns the refused message.
     pub fn into_inner(self) -> M {
-        self.0.message
+        self.0.into_message()
     }
 
     /// Returns the actor that refused the message. Behind a [`map`](crate::Address::map) it is the
     /// actor itself.
     pub fn actor(&self) -> &TaskInfo {
-        &self.0.actor
+        self.0.actor()
     }
 
     /// Returns whether the mailbox is bounded and had no room, or other senders waited for room.
     pub fn is_full(&self) -> bool {
-        self.0.is_full
+        self.0.is_full()
     }
 
     /// Returns whether the mailbox was closed, which is final: the actor was stopped or killed, or
@@ -115,17 +98,17 @@ impl<M> std::error::Error for TellError<M> {}
 ///     assert_eq!(error.into_inner(), 42);
 /// });
 /// ```
-pub struct SendError<M>(pub(crate) Box<RefusedMessage<M>>);
+pub struct SendError<M>(pub(crate) RefusedMessage<M>);
 
 impl<M> SendError<M> {
     /// Returns the refused message.
     pub fn into_inner(self) -> M {
-        self.0.message
+        self.0.into_message()
     }
 
     /// Returns the actor that refused the message, as [`TellError::actor`] does.
     pub fn actor(&self) -> &TaskInfo {
-        &self.0.actor
+        self.0.actor()
     }
 }
 

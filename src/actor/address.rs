@@ -147,6 +147,7 @@ impl<M> Address<M> {
     /// assert_eq!(one.join().await.unwrap(), Some(1));
     /// # });
     /// ```
+    #[inline]
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
         self.recipient().tell(message)
     }

@@ -169,14 +169,10 @@ impl<M> CoreRef<'_, M> {
 
 /// Returns a message that this actor refused, with what an error says of it.
 #[cold]
-fn refused_by<T>(actor: &dyn ActorView, why: Refused, message: T) -> Box<RefusedMessage<T>> {
+fn refused_by<T>(actor: &dyn ActorView, why: Refused, message: T) -> RefusedMessage<T> {
     let actor = actor.info();
-    Box::new(RefusedMessage {
-        message,
-        label: simulated_label(&actor),
-        actor,
-        is_full: why == Refused::Full,
-    })
+    let label = simulated_label(&actor);
+    RefusedMessage::new(message, actor, label, why == Refused::Full)
 }
 
 /// A recipient that holds a reference.
@@ -408,6 +404,8 @@ impl<M> AnyMap<M> {
     }
 
     /// Passes the message on, unless the actor refuses it.
+    // Not inlined: so the way to an actor itself is short enough to be part of its callers.
+    #[inline(never)]
     pub(super) fn tell(&self, message: M) -> Result<(), TellError<M>> {
         // The map is called only for a message that is accepted, so a refused one is returned
         // unmapped.

@@ -219,8 +219,8 @@ pub use pinned::{Hosted, Pinned, Stage};
 pub use request::concurrently::{concurrently, try_concurrently};
 pub use request::{retry::retry, sequentially::sequentially};
 pub use runtime::{
-    ActorStatus, Builder, Continues, Driver, KeepAlive, LongTurn, Observer, Runtime,
-    ShutdownReport, Stats, Warning, run, spawn, unblock, yield_now,
+    ActorReport, ActorStatus, ActorWait, Builder, Continues, Driver, KeepAlive, LongTurn, Observer,
+    Runtime, ShutdownReport, Stats, Warning, note_wait, run, spawn, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};

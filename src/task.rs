@@ -19,6 +19,7 @@ mod runnable;
 mod state;
 mod task_header;
 mod unordered;
+mod waits;
 
 pub(crate) use executor::{ActorExecutor, Executor};
 pub(crate) use header::{Delivery, Ending, Header, Label, Look, SenderAction, VTable, look_at};
@@ -33,5 +34,6 @@ pub use runnable::Runnable;
 pub(crate) use runnable::{RunnableSlot, as_run};
 pub(crate) use task_header::is_own_waker;
 pub(crate) use unordered::Unordered;
+pub(crate) use waits::{NotedWait, NotedWaits, WaitsFor, take_waits};
 
 pub use crate::info::TaskInfo;

@@ -30,6 +30,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::runtime::context;
+use crate::task::{WaitsFor, run};
 use crate::timers::{Armed, DeadlineKind, TimerClock, TimerThread};
 
 /// Waits until `duration` has elapsed, measured from this call.
@@ -121,6 +122,7 @@ impl Sleep {
             if let Some(armed) = &self.armed
                 && armed.wakes(cx.waker())
             {
+                run::note_wait_for(cx.waker(), WaitsFor::Other("a timer"), || 0);
                 return Poll::Pending;
             }
             // Armed anew also if its clock was closed, or if it wakes something else from now on:
@@ -129,6 +131,7 @@ impl Sleep {
             self.armed = Armed::new(clock, until, kind, cx.waker())
                 .or_else(|| Armed::new(clock_of_the_process(), until, kind, cx.waker()));
             if self.armed.is_some() {
+                run::note_wait_for(cx.waker(), WaitsFor::Other("a timer"), || 0);
                 return Poll::Pending;
             }
         }

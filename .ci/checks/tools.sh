@@ -26,7 +26,7 @@ loom() {
     models 1 $SLOW_MODELS
 }
 
-# The same, and each mutation that a model must find: about a hundred, each another run of a model.
+# The same, and each mutation that a model must find, in another run of it.
 loom_all() {
     loom
     models 2 loom_mutants_are_caught

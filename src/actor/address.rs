@@ -6,7 +6,8 @@
 //! # Invariants
 //! - ADDRESS-1: if bit 0 of the pointer is clear, it points to a core, and the address counts as
 //!   one of the core's senders. If bit 0 is set, it points to a box with the map. The address owns
-//!   that box, and counts as a sender of the actor behind the map.
+//!   that box, and counts as a sender of the actor behind the map. If bit 1 is set, it points to a
+//!   core, whose context has made the address, and the executor counts it as such.
 
 #![expect(
     unsafe_code,
@@ -15,6 +16,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroUsize;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -24,7 +26,9 @@ use super::core::{Core, CoreRef};
 use super::recipient::{AnyMap, RecipientRef};
 use super::reply::Reply;
 use super::sending::SendFuture;
-use crate::error::{AskError, End, SendError, TellError};
+#[cfg(doc)]
+use crate::error::AskError;
+use crate::error::{End, SendError, TellError};
 use crate::task::TaskInfo;
 
 /// The sending half of an actor's mailbox.
@@ -42,6 +46,7 @@ pub struct Address<M> {
 }
 
 const MAPPED: usize = 1;
+const OWN: usize = 2;
 
 impl<M> RecipientRef<'_, M> {
     /// Does what [`Address::tell`] does, also for a weak address and for an ask.
@@ -104,23 +109,69 @@ impl<M> Address<M> {
     pub(super) fn own(core: CoreRef<'_, M>) -> Self {
         core.revive_sender(true);
         // SAFETY: (CELL-1) as of any `CoreRef`; the sender was counted just now.
-        unsafe { Address::from_core(core.pointer()) }
+        unsafe { Address::from_core(core.pointer()) }.counted()
     }
 
-    /// Returns the box that a mapped address owns.
-    fn map_box(&self) -> Option<NonNull<Arc<AnyMap<M>>>> {
-        let addr = self.pointer.addr().get();
-        let untagged = std::num::NonZeroUsize::new(addr & !MAPPED)?;
-        (addr & MAPPED != 0).then(|| self.pointer.map_addr(|_| untagged).cast())
-    }
-
-    pub(super) fn recipient(&self) -> RecipientRef<'_, M> {
-        match self.map_box() {
-            // SAFETY: (ADDRESS-1, CELL-2) the addresses hold one reference together.
-            None => RecipientRef::Actor(unsafe { CoreRef::new(self.pointer) }),
-            // SAFETY: (ADDRESS-1) this address owns the box.
-            Some(map) => RecipientRef::Map(unsafe { map.as_ref() }),
+    /// Makes this address, which has no tag and leads to a core, one that its context has made, if the executor counts these.
+    fn counted(mut self) -> Self {
+        // SAFETY: (ADDRESS-1, CELL-2) the addresses hold one reference together.
+        let core = unsafe { CoreRef::new(self.pointer) };
+        if core.header.is_noted() {
+            core.count_own_address(true);
+            self.pointer = self.pointer.map_addr(|addr| addr | OWN);
         }
+        self
+    }
+
+    fn tags(&self) -> usize {
+        self.pointer.addr().get() & (MAPPED | OWN)
+    }
+
+    /// Returns the pointer without its tags, to a core or a box.
+    fn untagged(&self) -> NonNull<Core<M>> {
+        // SAFETY: (ADDRESS-1) a core and a box are aligned, so they are not at an address below 4.
+        self.pointer
+            .map_addr(|addr| unsafe { NonZeroUsize::new_unchecked(addr.get() & !(MAPPED | OWN)) })
+    }
+
+    #[inline]
+    pub(super) fn recipient(&self) -> RecipientRef<'_, M> {
+        match self.tags() {
+            // SAFETY: (ADDRESS-1, CELL-2) the addresses hold one reference together.
+            0 => RecipientRef::Actor(unsafe { CoreRef::new(self.pointer) }),
+            _ => self.tagged_recipient(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tagged_recipient(&self) -> RecipientRef<'_, M> {
+        match self.tags() & MAPPED {
+            // SAFETY: (ADDRESS-1, CELL-2) as above.
+            0 => RecipientRef::Actor(unsafe { CoreRef::new(self.untagged()) }),
+            // SAFETY: (ADDRESS-1) this address owns the box.
+            _ => RecipientRef::Map(unsafe { self.untagged().cast::<Arc<AnyMap<M>>>().as_ref() }),
+        }
+    }
+
+    /// Gives up what a mapped address, or one that a context has made, counts.
+    #[cold]
+    #[inline(never)]
+    fn drop_tagged(&self) {
+        if self.tags() & MAPPED == 0 {
+            // SAFETY: (ADDRESS-1, CELL-2) gives up this address's count, and its share of the
+            // common reference.
+            return unsafe {
+                let core = CoreRef::new(self.untagged());
+                core.count_own_address(false);
+                core.remove_sender();
+            };
+        }
+        // SAFETY: (ADDRESS-1) this address owns the box, made in `from_recipient`; the box keeps
+        // the actor.
+        let map = unsafe { Box::from_raw(self.untagged().cast::<Arc<AnyMap<M>>>().as_ptr()) };
+        // SAFETY: (ADDRESS-1) gives up this address's count.
+        unsafe { map.actor().remove_sender() };
     }
 
     /// Puts the message in the mailbox without waiting.
@@ -319,91 +370,8 @@ impl<M> Address<M> {
         self.recipient().view().capacity()
     }
 
-    /// Returns an address of the same actor for another message type, which `map` converts.
-    ///
-    /// It is meant for senders that should know only one kind of the actor's messages, as a
-    /// `Recipient` of other crates is. A field `log: Address<Line>` takes any actor that has a message
-    /// for a line, and needs no type parameter.
-    ///
-    /// `tell` and `send` take a permit first, so a refused message is returned as it was. The
-    /// permit is used when `map` returns, on the sender's thread. If `map` panics, the `tell` or
-    /// `send` panics too, and the permit is given up.
-    ///
-    /// A mapped address may be mapped again, up to 1000 times. Each map uses some of the sender's
-    /// stack.
-    ///
-    /// # Panics
-    /// If the address was mapped 1000 times already.
-    ///
-    /// # Cancel safety
-    /// A `send` through a mapped address may get its permit while it waits. If it is then neither
-    /// polled nor dropped, it keeps the permit. A closed actor receives `None` only after that permit
-    /// was filled or given up.
-    ///
-    /// ```
-    /// use greenroom::{Address, Context, spawn};
-    ///
-    /// enum Input {
-    ///     Key(char),
-    ///     Tick,
-    /// }
-    ///
-    /// struct Keyboard {
-    ///     keys: Address<char>,
-    /// }
-    ///
-    /// async fn typed(mut cx: Context<Input>) -> String {
-    ///     let mut text = String::new();
-    ///     while let Some(event) = cx.recv().await {
-    ///         match event {
-    ///             Input::Key(key) => text.push(key),
-    ///             Input::Tick => text.push('.'),
-    ///         }
-    ///     }
-    ///     text
-    /// }
-    ///
-    /// greenroom::run(async {
-    ///     let typed = spawn!(typed(_));
-    ///     let keyboard = Keyboard { keys: typed.map(Input::Key) };
-    ///     keyboard.keys.tell('a').unwrap();
-    ///     typed.tell(Input::Tick).unwrap();
-    ///     keyboard.keys.tell('b').unwrap();
-    ///     drop(keyboard);
-    ///     assert_eq!(typed.join().await.unwrap(), "a.b");
-    /// });
-    /// ```
-    #[doc(alias = "Recipient")]
-    #[track_caller]
-    pub fn map<N, F>(&self, map: F) -> Address<N>
-    where
-        M: Send + 'static,
-        N: Send + 'static,
-        F: Fn(N) -> M + Send + Sync + 'static,
-    {
-        self.mapped_by(&AnyMap::new(self.recipient(), map))
-    }
-
-    /// Returns a proxy: an address of the same actor whose messages go to `take`, on the sender's
-    /// thread.
-    ///
-    /// An ask that finds the actor closed ends with `closed`. A trace shows the messages as those of
-    /// the type `traced_as`; without it, it does not show them.
-    pub(crate) fn proxy<N: 'static>(
-        &self,
-        traced_as: Option<&'static str>,
-        take: impl Fn(N) + Send + Sync + 'static,
-        closed: impl Fn() -> AskError + Send + Sync + 'static,
-    ) -> Address<N>
-    where
-        M: Send + 'static,
-    {
-        let actor = self.recipient().actor();
-        self.mapped_by(&AnyMap::proxy(actor, traced_as, take, closed))
-    }
-
     /// Returns an address of the same actor whose messages go through `map`.
-    fn mapped_by<N>(&self, map: &Arc<AnyMap<N>>) -> Address<N> {
+    pub(super) fn mapped_by<N>(&self, map: &Arc<AnyMap<N>>) -> Address<N> {
         self.recipient().view().add_sender();
         // SAFETY: (ADDRESS-1) the sender was counted just now, at the actor behind the map.
         unsafe { Address::from_recipient(RecipientRef::Map(map)) }
@@ -415,23 +383,22 @@ impl<M> Clone for Address<M> {
         let recipient = self.recipient();
         recipient.view().add_sender();
         // SAFETY: (ADDRESS-1) the sender was counted just now, at the same actor.
-        unsafe { Address::from_recipient(recipient) }
+        let address = unsafe { Address::from_recipient(recipient) };
+        match self.tags() {
+            OWN => address.counted(),
+            _ => address,
+        }
     }
 }
 
 impl<M> Drop for Address<M> {
+    #[inline]
     fn drop(&mut self) {
-        match self.map_box() {
+        match self.tags() {
             // SAFETY: (ADDRESS-1, CELL-2) gives up this address's count, and its share of the
             // common reference.
-            None => unsafe { CoreRef::new(self.pointer).remove_sender() },
-            Some(map) => {
-                // SAFETY: (ADDRESS-1) this address owns the box, made in `from_recipient`; the box keeps
-                // the actor.
-                let map = unsafe { Box::from_raw(map.as_ptr()) };
-                // SAFETY: (ADDRESS-1) gives up this address's count.
-                unsafe { map.actor().remove_sender() };
-            }
+            0 => unsafe { CoreRef::new(self.pointer).remove_sender() },
+            _ => self.drop_tagged(),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::lock::OneshotEnd;
 use crate::runtime::deadlock::Listing;
 use crate::runtime::{DueEffects, context, list_ask};
 use crate::sync::Process;
-use crate::task::{TaskInfo, run};
+use crate::task::{TaskInfo, WaitsFor, run};
 use crate::time::Sleep;
 use crate::timers::DeadlineKind;
 
@@ -55,19 +55,15 @@ impl<'a, M, T, F> AskPhase<'a, M, T, F> {
     /// Lets a question wait for room. If the mailbox is closed, it returns the error of the ask.
     #[cold]
     #[inline(never)]
-    fn refuse(
-        &mut self,
-        recipient: RecipientRef<'a, M>,
-        refused: TellError<M>,
-    ) -> Option<AskError> {
+    fn refuse(&mut self, to: RecipientRef<'a, M>, refused: TellError<M>) -> Option<AskError> {
         if let AskPhase::Waiting(send, _) = self
             && refused.is_full()
         {
-            *send = Some(SendFuture::new(recipient, refused.into_inner()));
+            *send = Some(SendFuture::new(to, refused.into_inner()));
             return None;
         }
         *self = AskPhase::Over;
-        let error = recipient.closed_error();
+        let error = to.closed_error();
         contain(|| drop(refused));
         Some(error)
     }
@@ -211,6 +207,10 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         let polled = poll_rest(recipient, send, answer, this.deadline, kind, cx);
         if polled.is_pending() {
             answer.process.check();
+            // The wait for room is noted by the send, which has the only waker then.
+            if send.is_none() {
+                run::note_wait_for(cx.waker(), WaitsFor::Answer, || recipient.view().id());
+            }
             return Poll::Pending;
         }
         *this.phase = AskPhase::Over;

@@ -187,7 +187,7 @@ where
                 life.set_quota(quota);
             }
             // SAFETY: (CELL-3) this is the run.
-            if let Some(termination) = unsafe { Base::<M, H>::rest(header, turn.notes()) } {
+            if let Some(termination) = unsafe { Base::<M, H>::rest(header, &turn) } {
                 // SAFETY: (CELL-3) this is the run.
                 unsafe { Self::terminate(header, termination) };
             }

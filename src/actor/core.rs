@@ -93,13 +93,21 @@ impl<M> Core<M> {
 
     pub(super) fn look(&self) -> Look {
         let flags = self.mailbox.state.peek();
+        let addresses = self.mailbox.addresses();
+        let has_context = !flags.has(Flags::CLOSED);
+        let has_handle = flags.has(Flags::JOINABLE);
+        let known = [addresses > 0, has_handle, has_context].map(u32::from);
+        // Relaxed: a snapshot, which publishes nothing.
+        let refs = self.header.refs.load(Ordering::Relaxed);
         Look {
             mailbox: self.mailbox.len(),
             is_dormant: !flags.has(Flags::ACTIVE),
             is_receiving: flags.has(Flags::RECEIVING.or(Flags::FOREIGN)),
-            has_handle: flags.has(Flags::JOINABLE),
-            addresses: self.mailbox.addresses(),
+            has_handle,
+            addresses,
             incarnation: self.mailbox.incarnations(),
+            others: refs.saturating_sub(1 + known.iter().sum::<u32>())
+                + u32::from(flags.has(Flags::FOREIGN)),
         }
     }
 
@@ -321,6 +329,12 @@ impl<'a, M> CoreRef<'a, M> {
     }
 
     // -- counts -------------------------------------------------------------------------------
+
+    /// Counts an address that the context has made, or uncounts it.
+    #[cold]
+    pub(super) fn count_own_address(self, is_new: bool) {
+        self.hooks().own_address(self.header.id(), is_new);
+    }
 
     /// Counts another address, even if there was none. Returns false if the mailbox is closed and
     /// `even_closed` is false.

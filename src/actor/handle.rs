@@ -19,6 +19,7 @@ use crate::error::Fault;
 use crate::mailbox::Flags;
 use crate::runtime::{list_join, unlist_join};
 use crate::sync::Mutex;
+use crate::task::{WaitsFor, run};
 use crate::waiters::Ticket;
 
 /// A spawned actor's [`Address`], together with the right to its result.
@@ -196,6 +197,7 @@ impl<M, T> Future for Join<M, T> {
             let polled = core.mailbox.ended_made().poll(&mut this.ticket, cx, ended);
             if polled.is_pending() {
                 list_join(|| core.info());
+                run::note_wait_for(cx.waker(), WaitsFor::End, || core.header.id());
                 return Poll::Pending;
             }
         }

@@ -1,4 +1,4 @@
-//! An actor behind mapped addresses, without its message type.
+//! Mapped addresses, and the actor behind them without its message type.
 //!
 //! A permit of its mailbox is reserved, and used or given up, for a message that a map makes.
 
@@ -8,9 +8,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::address::Address;
 use super::core::CoreArc;
-use super::recipient::{ActorView, MappedActor, RecipientRef};
-use crate::error::End;
+use super::recipient::{ActorView, AnyMap, MappedActor, RecipientRef};
+use crate::error::{AskError, End};
 use crate::mailbox::{LineEntry, Refused};
 use crate::runtime::context;
 use crate::sync::Process;
@@ -121,5 +122,90 @@ impl<M: Send + 'static> RecipientRef<'_, M> {
             RecipientRef::Actor(core) => Arc::new(CoreArc::from(core)),
             RecipientRef::Map(map) => map.actor().clone(),
         }
+    }
+}
+
+impl<M> Address<M> {
+    /// Returns an address of the same actor for another message type, which `map` converts.
+    ///
+    /// It is meant for senders that should know only one kind of the actor's messages, as a
+    /// `Recipient` of other crates is. A field `log: Address<Line>` takes any actor that has a message
+    /// for a line, and needs no type parameter.
+    ///
+    /// `tell` and `send` take a permit first, so a refused message is returned as it was. The
+    /// permit is used when `map` returns, on the sender's thread. If `map` panics, the `tell` or
+    /// `send` panics too, and the permit is given up.
+    ///
+    /// A mapped address may be mapped again, up to 1000 times. Each map uses some of the sender's
+    /// stack.
+    ///
+    /// # Panics
+    /// If the address was mapped 1000 times already.
+    ///
+    /// # Cancel safety
+    /// A `send` through a mapped address may get its permit while it waits. If it is then neither
+    /// polled nor dropped, it keeps the permit. A closed actor receives `None` only after that permit
+    /// was filled or given up.
+    ///
+    /// ```
+    /// use greenroom::{Address, Context, spawn};
+    ///
+    /// enum Input {
+    ///     Key(char),
+    ///     Tick,
+    /// }
+    ///
+    /// struct Keyboard {
+    ///     keys: Address<char>,
+    /// }
+    ///
+    /// async fn typed(mut cx: Context<Input>) -> String {
+    ///     let mut text = String::new();
+    ///     while let Some(event) = cx.recv().await {
+    ///         match event {
+    ///             Input::Key(key) => text.push(key),
+    ///             Input::Tick => text.push('.'),
+    ///         }
+    ///     }
+    ///     text
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let typed = spawn!(typed(_));
+    ///     let keyboard = Keyboard { keys: typed.map(Input::Key) };
+    ///     keyboard.keys.tell('a').unwrap();
+    ///     typed.tell(Input::Tick).unwrap();
+    ///     keyboard.keys.tell('b').unwrap();
+    ///     drop(keyboard);
+    ///     assert_eq!(typed.join().await.unwrap(), "a.b");
+    /// });
+    /// ```
+    #[doc(alias = "Recipient")]
+    #[track_caller]
+    pub fn map<N, F>(&self, map: F) -> Address<N>
+    where
+        M: Send + 'static,
+        N: Send + 'static,
+        F: Fn(N) -> M + Send + Sync + 'static,
+    {
+        self.mapped_by(&AnyMap::new(self.recipient(), map))
+    }
+
+    /// Returns a proxy: an address of the same actor whose messages go to `take`, on the sender's
+    /// thread.
+    ///
+    /// An ask that finds the actor closed ends with `closed`. A trace shows the messages as those of
+    /// the type `traced_as`; without it, it does not show them.
+    pub(crate) fn proxy<N: 'static>(
+        &self,
+        traced_as: Option<&'static str>,
+        take: impl Fn(N) + Send + Sync + 'static,
+        closed: impl Fn() -> AskError + Send + Sync + 'static,
+    ) -> Address<N>
+    where
+        M: Send + 'static,
+    {
+        let actor = self.recipient().actor();
+        self.mapped_by(&AnyMap::proxy(actor, traced_as, take, closed))
     }
 }

@@ -15,6 +15,7 @@ use crate::error::SendError;
 use crate::mailbox::Refused;
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
 use crate::runtime::list_wait;
+use crate::task::run;
 
 /// The right to put one message into an actor's mailbox.
 ///
@@ -97,6 +98,7 @@ impl<M: Send + 'static> InLine<M> {
         };
         if polled.is_pending() {
             to.recipient().checked_process();
+            run::note_wait_for(cx.waker(), WaitsFor::Room, || to.recipient().view().id());
             if self.listing.is_none() {
                 self.listing = list_wait(WaitsFor::Room, || to.recipient().view().info());
             }

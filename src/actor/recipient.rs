@@ -5,8 +5,8 @@
 //! for accepted messages only: a map has a permit by then, which it uses or, if it panics, gives up.
 
 use std::any::Any;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -146,7 +146,15 @@ impl<'a, M> RecipientRef<'a, M> {
         if !has_ended() {
             let ended = self.view().ended();
             let _listing = list_wait(WaitsFor::End, || self.view().info());
-            ended.until(has_ended).await;
+            let mut until = pin!(ended.until(has_ended));
+            poll_fn(|cx| {
+                let polled = until.as_mut().poll(cx);
+                if polled.is_pending() {
+                    run::note_wait_for(cx.waker(), WaitsFor::End, || self.view().id());
+                }
+                polled
+            })
+            .await;
         }
     }
 

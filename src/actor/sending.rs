@@ -15,7 +15,7 @@ use crate::error::SendError;
 use crate::mailbox::{LineEntry, Refused};
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
 use crate::runtime::{context, list_wait};
-use crate::task::MessageEvent;
+use crate::task::{MessageEvent, run};
 
 /// The future of [`Address::send`](crate::Address::send).
 #[must_use = "futures do nothing unless polled"]
@@ -117,6 +117,7 @@ impl<M> Future for SendFuture<'_, M> {
         };
         if polled.is_pending() {
             this.recipient.checked_process();
+            run::note_wait_for(cx.waker(), WaitsFor::Room, || this.recipient.view().id());
             if this.listing.is_none() {
                 this.listing = list_wait(WaitsFor::Room, || this.recipient.view().info());
             }

@@ -19,7 +19,7 @@ use super::error::TaskError;
 use crate::error::Deadlock;
 use crate::instant::Instant;
 use crate::runtime::context;
-use crate::task::run;
+use crate::task::{WaitsFor, run};
 
 pub(super) struct PostedJob<B: ?Sized = dyn JobBody> {
     /// The looper, or the world.
@@ -254,6 +254,7 @@ impl<R> Future for Posted<R> {
             Poll::Ready(outcome) => Some(outcome),
         };
         let Some(outcome) = polled else {
+            run::note_wait_for(cx.waker(), WaitsFor::Other("a task of a looper"), || 0);
             return Poll::Pending;
         };
         this.is_over = true;

@@ -17,7 +17,7 @@ use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::{HostContext, HostThread, Inner};
 use crate::sync::atomic::Ordering;
 use crate::sync::mutant;
-use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable, TaskHooks};
+use crate::task::{ActorExecutor, Executor, Header, LiveIndex, NotedWaits, Runnable, TaskHooks};
 use crate::timers::{TimerClock, Timers};
 
 impl Executor for Arc<PinnedThread> {
@@ -101,6 +101,10 @@ impl ActorExecutor for Arc<PinnedThread> {
 
     fn batch(&self) -> u32 {
         self.runtime().batch()
+    }
+
+    fn note_waits(&self, cell: NonNull<Header>, waits: NotedWaits) {
+        self.live.note_waits(cell, waits);
     }
 }
 

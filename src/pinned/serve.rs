@@ -88,7 +88,13 @@ impl PinnedThread {
             self.runtime().dec_activity();
             // That may have resolved `quiescent()`, and so have woken a task on this very thread.
             if mutant("a_pinned_thread_parks_without_a_second_look") || self.inbox.lock().idle {
-                self.parker.park_eagerly(None);
+                let silence = self.runtime().until_silence();
+                if !self.parker.park_eagerly(silence) && silence.is_some() {
+                    self.runtime().report_silence();
+                    if self.inbox.lock().idle {
+                        self.parker.park_eagerly(None);
+                    }
+                }
             }
             self.becomes_busy(&mut self.inbox.lock());
         }

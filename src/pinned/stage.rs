@@ -287,6 +287,7 @@ impl Drop for Stage {
         context::set_stage(None);
         self.local.thread.leave();
         self.local.runtime().dec_activity();
+        self.local.runtime().begin_silence();
     }
 }
 

@@ -13,6 +13,7 @@ use super::error::LookupError;
 use super::name::Name;
 use crate::actor::Address;
 use crate::runtime::Inner;
+use crate::task::{WaitsFor, run};
 use crate::time::{Sleep, sleep};
 use crate::timers::DeadlineKind;
 use crate::waiters::{Ticket, Waiters};
@@ -121,6 +122,9 @@ impl<M: Send + 'static> Wait<M> {
             true
         };
         let polled = entry.waits.poll(&mut entry.ticket, cx, happened);
+        if polled.is_pending() {
+            run::note_wait_for(cx.waker(), WaitsFor::Other("a name"), || 0);
+        }
         polled.map(|()| found.take().expect("it was found"))
     }
 }

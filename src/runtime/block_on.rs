@@ -29,13 +29,14 @@ use super::engine::BlockingCall;
 use super::handle::Runtime;
 use super::host::HostContext;
 use super::inner::Inner;
+use super::silence_state::IdleCall;
 use crate::contain::{Panic, Step, attempt_or_clear_uncounted};
 use crate::instant::{Instant, RealTime};
 use crate::park::{self, Parker};
 use crate::scheduler::WorkerLocal;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::mutant;
-use crate::task::loss;
+use crate::sync::{Mutex, mutant};
+use crate::task::{NotedWaits, loss, take_waits};
 use crate::timers::TimerClock;
 
 impl Runtime {
@@ -261,6 +262,8 @@ struct SharedWait {
     /// The timers that only this thread fires.
     clock: Option<Arc<dyn TimerClock>>,
     parker: Arc<Parker>,
+    /// What the future waits for, once that is noted.
+    waits: Mutex<Option<NotedWaits>>,
 }
 
 impl SharedWait {
@@ -294,6 +297,7 @@ impl BlockOnWait {
             state: AtomicU32::new(POLLED),
             clock,
             parker: park::own(),
+            waits: Mutex::new(None),
         });
         BlockOnWait { shared, lent }
     }
@@ -330,6 +334,7 @@ impl BlockOnWait {
             }
             return self.begin_poll();
         }
+        self.note_waits();
         // AcqRel, and Acquire on failure, pair with the exchange of the waker in `try_wake`.
         let rests = if mutant("idle_without_exchange") {
             state.store(IDLE, Ordering::Release);
@@ -341,7 +346,11 @@ impl BlockOnWait {
             runtime.dec_activity();
         }
         while !self.is_woken() {
-            parker.park_eagerly(None);
+            let silence = runtime.until_silence();
+            if !parker.park_eagerly(silence) && silence.is_some() {
+                runtime.report_silence();
+                continue;
+            }
             // A token of the thread's own parker may be left over from something else, so the loop
             // checks. A token of a clock's parker may be for its deadlines, so the future is
             // polled.
@@ -350,6 +359,22 @@ impl BlockOnWait {
             }
         }
         self.begin_poll();
+    }
+
+    /// Notes what the future waits for, if waits that never end are reported.
+    fn note_waits(&self) {
+        let silence = &self.shared.runtime.silence;
+        if silence.is_reported {
+            let shared = &self.shared;
+            let before = shared
+                .waits
+                .lock()
+                .replace(take_waits(Arc::as_ptr(shared).addr()));
+            if before.is_none() {
+                let call = Arc::downgrade(shared);
+                silence.enter(call);
+            }
+        }
     }
 
     /// Returns whether the future is to be polled again.
@@ -403,6 +428,17 @@ impl SharedWait {
             _ => {}
         }
         woken.is_ok()
+    }
+}
+
+impl IdleCall for SharedWait {
+    fn waits(self: Arc<Self>) -> Option<NotedWaits> {
+        let waits = (*self.waits.lock())?;
+        // Acquire pairs with the exchange in `park`.
+        let is_idle = self.state.load(Ordering::Acquire) == IDLE;
+        // This one, that of the waiting thread, the waker of its polls, and those it has left.
+        let known = 3 + waits.as_slice().len();
+        (is_idle && Arc::strong_count(&self) == known).then_some(waits)
     }
 }
 

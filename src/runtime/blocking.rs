@@ -133,7 +133,10 @@ fn substitute(runtime: Option<&Arc<Inner>>, job: Runnable) {
 /// Runs a job, and then releases the count that the job holds as activity of the runtime.
 pub(super) fn run(runtime: Option<&Arc<Inner>>, job: Runnable) {
     contain(|| job.run());
-    runtime.inspect(|runtime| runtime.dec_activity());
+    runtime.inspect(|runtime| {
+        runtime.dec_activity();
+        runtime.begin_silence();
+    });
 }
 
 /// Makes another thread continue as the worker. This thread joins the pool for blocking

@@ -63,6 +63,7 @@ pub struct Builder {
     tracer: Option<Arc<dyn Tracer>>,
     driver: Option<Arc<dyn Driver>>,
     detect_deadlocks: bool,
+    endless_waits: bool,
     long_turns: Option<Duration>,
     on_warning: Option<OnWarning>,
 }
@@ -84,6 +85,7 @@ impl Builder {
             tracer: None,
             driver: None,
             detect_deadlocks: false,
+            endless_waits: cfg!(debug_assertions),
             long_turns: warnings::LONG_TURN,
             on_warning: None,
         }
@@ -430,6 +432,7 @@ impl Builder {
             hidden: false,
             process: Process::current(),
             detect_deadlocks: detect_deadlocks || engine.is_some(),
+            endless_waits: self.endless_waits && self.driver.is_none() && engine.is_none(),
             lists_asks: detect_deadlocks || engine.is_some() || tracer.is_some(),
             is_watched: observer.is_some() || tracer.is_some() || self.long_turns.is_some(),
             is_traced: engine.is_some() || tracer.is_some(),
@@ -478,6 +481,7 @@ impl std::fmt::Debug for Builder {
             .field("blocking_idle", &self.blocking.idle)
             .field("grace", &self.grace)
             .field("detect_deadlocks", &self.detect_deadlocks)
+            .field("endless_waits", &self.endless_waits)
             .field("long_turns", &self.long_turns)
             .finish_non_exhaustive()
     }

@@ -16,10 +16,12 @@ pub(super) use asks::{ListedAsk, deadlocked};
 pub(crate) use waits::{ActorWaits, WaitListing, detect_waits, detects_waits};
 pub(super) use waits::{ListedWait, WaitCycle, cycles};
 pub(crate) use walk::name_all;
+pub(super) use walk::wait_cycles;
 
 use std::fmt;
 
 use crate::task::TaskInfo;
+pub(crate) use crate::task::WaitsFor;
 
 /// A wait for an actor.
 #[derive(Clone)]
@@ -40,27 +42,6 @@ impl Edge {
             for_what: WaitsFor::Answer,
             question: None,
         }
-    }
-}
-
-/// What an actor is waited for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WaitsFor {
-    Answer,
-    /// Room in its mailbox.
-    Room,
-    /// Its end.
-    End,
-}
-
-/// Displays what follows the name of the actor in a path of waits.
-impl fmt::Display for WaitsFor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WaitsFor::Answer => "",
-            WaitsFor::Room => " (for room)",
-            WaitsFor::End => " (for its end)",
-        })
     }
 }
 

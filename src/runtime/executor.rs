@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use super::context;
 use super::engine::{DueEffects, RunsOn};
@@ -19,8 +20,8 @@ use crate::scheduler::{
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Process, mutant};
 use crate::task::{
-    self, ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskHooks, TaskInfo,
-    TaskKey,
+    self, ActorExecutor, Executor, Header, LiveIndex, MessageEvent, NotedWaits, Runnable,
+    TaskHooks, TaskInfo, TaskKey,
 };
 use crate::timers::{TimerClock, Timers};
 use crate::tracer::Tracer;
@@ -92,6 +93,10 @@ impl ActorExecutor for Arc<Inner> {
         self.options.batch
     }
 
+    fn note_waits(&self, cell: NonNull<Header>, waits: NotedWaits) {
+        self.live.note_waits(cell, waits);
+    }
+
     fn discarded(&self) {
         self.policy_dropped();
     }
@@ -118,6 +123,16 @@ impl TaskHooks for Inner {
 
     fn task_completed(&self) {
         Inner::task_completed(self);
+    }
+
+    fn asks_itself(&self, actor: &TaskInfo) {
+        self.warn_of_own_ask(actor);
+    }
+
+    fn own_address(&self, actor: u64, is_new: bool) {
+        if self.is_here() {
+            self.silence.count_address(actor, is_new);
+        }
     }
 
     fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
@@ -288,6 +303,14 @@ impl SchedulerOwner for Inner {
 
     fn worker_sleeps(&self) {
         self.declare_from_sleep();
+    }
+
+    fn until_silence(&self) -> Option<Duration> {
+        Inner::until_silence(self)
+    }
+
+    fn is_silent(&self) {
+        self.find_silent_from_sleep();
     }
 
     fn push_elsewhere(&self, runnable: Runnable, again: bool) {

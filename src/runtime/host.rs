@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::inner::Inner;
 use super::live_cells::LiveCells;
 use crate::sync::Mutex;
-use crate::task::{Look, Runnable, TaskInfo, TaskKey};
+use crate::task::{Look, NotedWaits, Runnable, TaskInfo, TaskKey};
 use crate::timers::TimerClock;
 
 /// The phase of the thread of a host.
@@ -154,6 +154,12 @@ impl HostThreads {
     }
 
     /// Refuses new hosts, tasks and actors.
+    /// Returns what the cells of the hosts wait for, as [`LiveCells::noted_waits`] does.
+    pub(super) fn noted_waits(&self) -> Vec<(u64, NotedWaits)> {
+        let hosts = self.all().into_iter();
+        hosts.flat_map(|host| host.live().noted_waits()).collect()
+    }
+
     pub(super) fn close_to_cells(&self) {
         self.0.lock().closed = true;
         self.all().iter().for_each(|host| host.close());

@@ -18,6 +18,7 @@ use super::long_turns::LongTurns;
 use super::observer::Busy;
 use super::options::RuntimeOptions;
 use super::shutdown_state::ShutdownState;
+use super::silence_state::Silence;
 use super::thread_set::ThreadSet;
 use super::thread_set::ThreadStart;
 use super::warning::WarningReceiver;
@@ -25,7 +26,7 @@ use crate::directory::Directory;
 use crate::scheduler::{PolicyImpl, Scheduler};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{OnceLock, Process};
-use crate::task::Label;
+use crate::task::{Label, run};
 use crate::timers::Timers;
 
 /// Aligned so that no field shares a cache line with the reference count of the `Arc`. Every spawn
@@ -56,6 +57,7 @@ pub struct Inner {
     pub(crate) asks: AskList,
     /// Empty unless deadlocks are detected.
     pub(crate) waits: ActorWaits,
+    pub(crate) silence: Silence,
     /// The number of counting clones of [`Runtime`](super::Runtime).
     pub(super) counting: AtomicUsize,
     /// The names and groups, made at the first use.
@@ -87,6 +89,10 @@ impl Inner {
         if options.detect_deadlocks {
             detect_waits();
         }
+        if options.endless_waits {
+            run::note_waits();
+        }
+        let noted = u8::from(options.endless_waits) * Label::NOTED;
         let locations = keeps_locations.then(|| Arc::new(SpawnLocations::new()));
         let long_turns = limit.zip(locations.as_ref());
         let threads = ThreadSet::new(options.stack_size);
@@ -94,10 +100,11 @@ impl Inner {
             long_turns: long_turns.map(|(limit, locations)| {
                 LongTurns::new(limit, workers, locations, warnings.clone())
             }),
-            marks: traced | (u8::from(keeps_locations) * Label::LOCATED),
+            marks: traced | noted | (u8::from(keeps_locations) * Label::LOCATED),
             locations,
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),
+            silence: Silence::new(options.endless_waits),
             options,
             asks: AskList::new(&scheduler.activity),
             waits: ActorWaits::new(&scheduler.activity),

@@ -27,7 +27,7 @@ use table::CellTable;
 use crate::contain::KeptWaker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
-use crate::task::{Ending, Header, LiveIndex, Look, TaskInfo, TaskKey};
+use crate::task::{Ending, Header, LiveIndex, Look, NotedWaits, TaskInfo, TaskKey};
 
 pub(crate) struct LiveCells {
     shards: Box<[CachePadded<Mutex<CellShard>>]>,
@@ -41,6 +41,9 @@ pub(crate) struct LiveCells {
 struct CellShard {
     closed: bool,
     cells: CellTable,
+    /// What the cells wait for, by their keys, each with the number of its cell. A cell that has
+    /// ended may still be here.
+    waits: Vec<(u64, NotedWaits)>,
     wakers: Slab<KeptWaker>,
 }
 
@@ -108,6 +111,29 @@ impl LiveCells {
         let (key, index) = self.key_and_shard(&live_index);
         let unneeded = self.shards[index].lock().cells.remove(key);
         drop(unneeded);
+    }
+
+    /// Notes what the cell waits for. Called by its run.
+    pub(crate) fn note_waits(&self, cell: NonNull<Header>, waits: NotedWaits) {
+        // SAFETY: (LIVE-1) not ended, since it runs; only its run reads the live index.
+        let header = unsafe { cell.as_ref() };
+        let Some(live_index) = header.live_index.take() else {
+            return;
+        };
+        let (key, index) = self.key_and_shard(&live_index);
+        header.live_index.set(Some(live_index));
+        let mut shard = self.shards[index].lock();
+        if shard.waits.len() <= key {
+            shard.waits.resize(key + 1, (0, NotedWaits::NONE));
+        }
+        shard.waits[key] = (header.id(), waits);
+    }
+
+    /// Returns what the cells wait for that waited for something else than a message at the end of
+    /// their last turn, by the numbers of the cells. Other cells may have old entries.
+    pub(crate) fn noted_waits(&self) -> Vec<(u64, NotedWaits)> {
+        let waits = |shard: &CachePadded<Mutex<CellShard>>| shard.lock().waits.clone();
+        self.shards.iter().flat_map(waits).collect()
     }
 
     pub(crate) fn cells(&self) -> usize {

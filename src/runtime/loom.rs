@@ -74,6 +74,7 @@ fn runtime_of(scheduler: Scheduler, driver: Option<Arc<dyn Driver>>) -> Arc<Inne
         blocking: BlockingLimits::default(),
         grace: Duration::ZERO,
         detect_deadlocks: false,
+        endless_waits: false,
         lists_asks: false,
         hidden: false,
         process: Process::current(),

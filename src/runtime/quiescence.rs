@@ -70,6 +70,7 @@ impl Inner {
         // Release: as above. A later declaration is made when this worker sleeps again.
         self.declared.is_declared.store(false, Ordering::Release);
         declared.iter().for_each(|end| self.report_end(end));
+        self.report_found();
     }
 
     /// Ends the asks that can never be answered, whose askers then continue. If there are none,
@@ -260,6 +261,7 @@ impl Drop for KeepAlive {
             return;
         }
         self.0.dec_activity();
+        self.0.begin_silence();
     }
 }
 

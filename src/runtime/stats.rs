@@ -194,7 +194,7 @@ impl Inner {
     }
 
     /// Describes each live actor, after everything that was done before this call.
-    fn describe_actors(&self, each: impl FnMut(ActorStatus)) {
+    pub(super) fn describe_actors(&self, each: impl FnMut(ActorStatus)) {
         self.describe_others(&[], each);
     }
 
@@ -202,20 +202,27 @@ impl Inner {
     fn describe_others(&self, spare: &[TaskKey], mut each: impl FnMut(ActorStatus)) {
         // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
         self.engine().apply(self, DueEffects::All);
-        let mut describe = |task: TaskInfo, look: Look| {
-            let busy = || self.busy.of(task.id()).unwrap_or_default();
-            each(ActorStatus {
-                busy: self.has_observer().then(busy),
-                mailbox: look.mailbox,
-                is_dormant: look.is_dormant,
-                has_handle: look.has_handle,
-                incarnation: look.incarnation,
-                addresses: look.addresses,
-                spawned_at: self.location_of(&task),
-                task,
-            });
-        };
-        self.live.describe_cells(spare, &mut describe);
-        self.hosts.describe_cells(spare, &mut describe);
+        self.describe_cells(spare, |task, look| each(self.status(task, &look)));
+    }
+
+    /// Describes each cell that is not in `spare`, on the workers and elsewhere.
+    pub(super) fn describe_cells(&self, spare: &[TaskKey], mut each: impl FnMut(TaskInfo, Look)) {
+        self.live.describe_cells(spare, &mut each);
+        self.hosts.describe_cells(spare, &mut each);
+    }
+
+    /// Returns the state of an actor, as it was at a look.
+    pub(super) fn status(&self, task: TaskInfo, look: &Look) -> ActorStatus {
+        let busy = || self.busy.of(task.id()).unwrap_or_default();
+        ActorStatus {
+            busy: self.has_observer().then(busy),
+            mailbox: look.mailbox,
+            is_dormant: look.is_dormant,
+            has_handle: look.has_handle,
+            incarnation: look.incarnation,
+            addresses: look.addresses,
+            spawned_at: self.location_of(&task),
+            task,
+        }
     }
 }

@@ -50,6 +50,16 @@ pub enum Warning {
     /// or a worker of a spool. It is a mistake if the actor keeps its own address. See
     /// [`detect_deadlocks`](crate::Builder::detect_deadlocks).
     LeftAlone(Vec<ActorStatus>),
+    /// Nothing has run for 2 s, and this wait never ends. The path is of the waits, and the actors are
+    /// those of a cycle, or the one whose end is waited for.
+    ///
+    /// - In a cycle, each actor waits for the next one, and the last one for the first. An actor that
+    ///   waits for itself may be reported earlier.
+    /// - Otherwise somebody waits for the end of an actor that waits for a message, and all of whose
+    ///   addresses its own context has made. It never ends if it keeps one of them.
+    ///
+    /// See [`endless_waits`](crate::Builder::endless_waits).
+    EndlessWait(Deadlock, Vec<ActorStatus>),
     /// A shutdown waits for these actors, which have not ended one second after they were asked to.
     ///
     /// One that is dormant waits for something in a handler, or for the end of a child. The others are
@@ -153,25 +163,8 @@ impl Display for Warning {
                     }
                 })
             }
-            Warning::ShutdownWaits(actors) => {
-                match actors.len() {
-                    1 => f.write_str("the shutdown waits for 1 actor: ")?,
-                    count => write!(f, "the shutdown waits for {count} actors: ")?,
-                }
-                let named = actors.iter().take(NAMED_MAX);
-                write_list(f, named, |f, actor| {
-                    write_task(f, &actor.task, actor.spawned_at)?;
-                    f.write_str(match (actor.is_dormant, actor.mailbox) {
-                        (true, _) => ", which waits",
-                        (false, 0) => ", which runs",
-                        (false, _) => ", which has messages",
-                    })
-                })?;
-                match actors.len().saturating_sub(NAMED_MAX) {
-                    0 => Ok(()),
-                    more => write!(f, ", and {more} more"),
-                }
-            }
+            Warning::EndlessWait(path, actors) => write_endless(f, path, actors),
+            Warning::ShutdownWaits(actors) => write_staying(f, actors),
             Warning::WorkerPanicked {
                 worker,
                 panic,
@@ -183,6 +176,50 @@ impl Display for Warning {
                 )
             }
         }
+    }
+}
+
+fn write_staying(f: &mut fmt::Formatter<'_>, actors: &[ActorStatus]) -> fmt::Result {
+    match actors.len() {
+        1 => f.write_str("the shutdown waits for 1 actor: ")?,
+        count => write!(f, "the shutdown waits for {count} actors: ")?,
+    }
+    let named = actors.iter().take(NAMED_MAX);
+    write_list(f, named, |f, actor| {
+        write_task(f, &actor.task, actor.spawned_at)?;
+        f.write_str(match (actor.is_dormant, actor.mailbox) {
+            (true, _) => ", which waits",
+            (false, 0) => ", which runs",
+            (false, _) => ", which has messages",
+        })
+    })?;
+    match actors.len().saturating_sub(NAMED_MAX) {
+        0 => Ok(()),
+        more => write!(f, ", and {more} more"),
+    }
+}
+
+fn write_endless(
+    f: &mut fmt::Formatter<'_>,
+    path: &Deadlock,
+    actors: &[ActorStatus],
+) -> fmt::Result {
+    match (path.is_cycle(), actors.len()) {
+        (true, 0 | 1) => write!(f, "an actor waits for itself: {path}")?,
+        (true, _) => write!(f, "the actors wait for each other: {path}")?,
+        (false, _) => write!(f, "this wait never ends: {path}")?,
+    }
+    f.write_str("; ")?;
+    write_list(f, actors.iter().take(NAMED_MAX), |f, actor| {
+        write_task(f, &actor.task, actor.spawned_at)
+    })?;
+    match actors {
+        [actor] if !path.is_cycle() => f.write_str(match actor.addresses {
+            1 => " waits for a message, and its own context has made its only address, which it may keep",
+            _ => " waits for a message, and its own context has made all of its addresses, which it may keep",
+        }),
+        [_] => f.write_str(" receives nothing until it has the answer"),
+        _ => Ok(()),
     }
 }
 
@@ -211,7 +248,7 @@ impl Display for LongTurn {
     }
 }
 
-fn write_task(
+pub(super) fn write_task(
     f: &mut fmt::Formatter<'_>,
     task: &TaskInfo,
     location: Option<&Location<'_>>,

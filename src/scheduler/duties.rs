@@ -179,6 +179,14 @@ impl<'a> Duties<'a> {
     }
 
     /// Returns whether another thread has taken over this worker, so that this one must not wait.
+    pub(super) fn until_silence(&self) -> Option<Duration> {
+        self.owner.until_silence()
+    }
+
+    pub(super) fn is_silent(&self) {
+        self.owner.is_silent();
+    }
+
     pub(super) fn is_displaced(&self) -> bool {
         self.owner.is_displaced()
     }
@@ -211,6 +219,13 @@ pub(crate) trait SchedulerOwner: Send + Sync {
 
     /// Notes that a worker sleeps, which may complete quiescence.
     fn worker_sleeps(&self);
+
+    /// Returns how long a worker that sleeps waits before it is to look whether it
+    /// [is silent](SchedulerOwner::is_silent), if nothing else runs.
+    fn until_silence(&self) -> Option<Duration>;
+
+    /// Looks for waits that never end, since nothing has run for that time.
+    fn is_silent(&self);
 
     /// Takes a runnable in a runtime without workers; `again`: it was woken during its own turn.
     fn push_elsewhere(&self, runnable: Runnable, again: bool);

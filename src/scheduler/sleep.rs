@@ -67,6 +67,12 @@ pub(crate) trait View {
     fn longest_sleep(&self) -> Option<Duration>;
     /// Notes that the worker sleeps, and was the last activity.
     fn last_lies_down(&self);
+    /// Returns how long a sleeper without a timeout waits before it looks once, if it is to look.
+    fn until_silence(&self) -> Option<Duration> {
+        None
+    }
+    /// Looks, after that time. The worker has a duty then if it has found something.
+    fn is_silent(&self) {}
 }
 
 /// Returns the time until a deadline, or zero if it has passed.
@@ -390,8 +396,15 @@ impl WorkerSleep {
     pub(crate) fn park(&self, me: usize, view: &impl View) -> Woken {
         loop {
             let wait = self.wait_of(me, view);
-            let woken = self.parkers[me].park_timed(wait);
-            if let Some(woken) = self.get_up(me, view, !woken && wait.is_some()) {
+            let silence = match wait {
+                None => view.until_silence(),
+                Some(_) => None,
+            };
+            let woken = self.parkers[me].park_timed(wait.or(silence));
+            if !woken && silence.is_some() {
+                // Still a sleeper. If another thread wakes it meanwhile, it finds a token.
+                view.is_silent();
+            } else if let Some(woken) = self.get_up(me, view, !woken && wait.is_some()) {
                 return woken;
             }
         }

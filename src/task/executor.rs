@@ -19,6 +19,7 @@ use super::hooks::TaskHooks;
 use super::key::LiveIndex;
 use super::run::BATCH;
 use super::runnable::Runnable;
+use super::waits::NotedWaits;
 
 /// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1
 /// for bitwise copies.
@@ -71,6 +72,12 @@ pub trait ActorExecutor: Executor {
     /// Returns the maximum number of messages that an actor handles in one turn.
     fn batch(&self) -> u32 {
         BATCH
+    }
+
+    /// Notes what a marked cell waits for. Called by its run, at the end of a turn after which it
+    /// does not receive.
+    fn note_waits(&self, cell: NonNull<Header>, waits: NotedWaits) {
+        let _ = (cell, waits);
     }
 
     /// Observes that the runnable of a cell was dropped instead of run.

@@ -17,8 +17,10 @@ use std::task::{Context, Poll};
 
 use super::hooks::TaskHooks;
 use super::key::TaskKey;
+use super::run;
 use super::state::Found;
 use super::task_header::{TaskHeader, release, wake};
+use super::waits::WaitsFor;
 use crate::instant;
 use crate::sync::Process;
 
@@ -108,6 +110,7 @@ impl<T> TaskHandle<T> {
         let Found::Ended { has_value } = found else {
             Self::process(header).check();
             Self::look_at(header, false);
+            run::note_wait_for(cx.waker(), WaitsFor::Other("the end of a task"), || 0);
             return Poll::Pending;
         };
         Self::look_at(header, true);

@@ -37,7 +37,7 @@ pub struct Header {
     pub(crate) live_index: Cell<Option<LiveIndex>>,
 }
 
-/// A number that no other cell of this process has, the executor's marks, and a priority: 54, 2 and 8
+/// A number that no other cell of this process has, the executor's marks, and a priority: 53, 3 and 8
 /// bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Label(u64);
@@ -47,9 +47,11 @@ impl Label {
     pub(crate) const TRACED: u8 = 1;
     /// The mark of a cell whose executor knows where it was spawned.
     pub(crate) const LOCATED: u8 = 2;
+    /// The mark of a cell whose executor notes what it waits for.
+    pub(crate) const NOTED: u8 = 4;
 
     pub(crate) fn new(id: u64, priority: u8, marks: u8) -> Self {
-        Label((id << 10) | (u64::from(marks) << 8) | u64::from(priority))
+        Label((id << 11) | (u64::from(marks) << 8) | u64::from(priority))
     }
 }
 
@@ -64,7 +66,7 @@ impl Header {
     }
 
     pub(crate) fn id(&self) -> u64 {
-        self.label.0 >> 10
+        self.label.0 >> 11
     }
 
     /// Returns the priority for the scheduling policy; 0 is the lowest.
@@ -77,10 +79,16 @@ impl Header {
         self.label.0 & (u64::from(Label::TRACED) << 8) != 0
     }
 
-    /// Returns whether the cell has any mark.
+    /// Returns whether the executor traces the cell, or knows where it was spawned.
     #[inline]
     pub(crate) fn is_marked(&self) -> bool {
         self.label.0 & (u64::from(Label::TRACED | Label::LOCATED) << 8) != 0
+    }
+
+    /// Returns whether the executor notes what the cell waits for.
+    #[inline]
+    pub(crate) fn is_noted(&self) -> bool {
+        self.label.0 & (u64::from(Label::NOTED) << 8) != 0
     }
 
     /// Adds a reference. The caller holds one, or the lock of the list that contains the cell.
@@ -216,6 +224,10 @@ pub(crate) struct Look {
     pub(crate) addresses: usize,
     /// The number of incarnations that have ended.
     pub(crate) incarnation: u64,
+    /// The number of references besides those of the cell, its handle, its addresses and its
+    /// context: wakers and weak addresses, for example. One more if another task receives, since
+    /// that one may have any wakers.
+    pub(crate) others: u32,
 }
 
 /// Returns whether this waker wakes a cell.

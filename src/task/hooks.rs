@@ -45,6 +45,16 @@ pub trait TaskHooks: Send + Sync {
     /// not dropped yet.
     fn task_completed(&self) {}
 
+    /// Warns that an actor waits for an answer of its own, and receives no message meanwhile.
+    fn asks_itself(&self, actor: &TaskInfo) {
+        let _ = actor;
+    }
+
+    /// Counts an address that the context of an actor has made, or uncounts it.
+    fn own_address(&self, actor: u64, is_new: bool) {
+        let _ = (actor, is_new);
+    }
+
     /// Observes that a cell begins anew, with the incarnation of this number. `fault` is why the
     /// last one ended.
     fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {

@@ -22,12 +22,15 @@ mod tests;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::task::Waker;
 
 use super::header::Header;
 use super::runnable::cell_of;
+use super::waits::{NotedWait, WaitsFor, add_wait};
 use crate::contain::{KeptWaker, is_in_counted_call};
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::global::AtomicU64 as GlobalU64;
 use crate::sync::{CachePadded, mutant};
 use crate::tracer::{Subject, Tracer};
 
@@ -137,6 +140,11 @@ impl CurrentRun {
     #[inline]
     pub(crate) fn notes(&self) -> u8 {
         self.notes.get()
+    }
+
+    /// Returns whether the turn has handled a message.
+    pub(crate) fn has_handled(&self) -> bool {
+        self.left.get() < self.batch
     }
 
     pub(crate) fn reader(&self) -> NonNull<()> {
@@ -444,4 +452,23 @@ pub(crate) fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) -> bool {
     // SAFETY: (RUN-1) this is its turn.
     let tracer = with_cell(|cell, _| unsafe { Header::hooks(cell) }.tracer()).flatten();
     tracer.inspect(|tracer| f(*tracer)).is_some()
+}
+
+/// Whether waits are noted in this process, as a number.
+static NOTES_WAITS: GlobalU64 = GlobalU64::new(0);
+
+/// Notes waits from now on.
+pub(crate) fn note_waits() {
+    // Relaxed: what begins in such a runtime comes after this. It publishes nothing.
+    NOTES_WAITS.store(1, Ordering::Relaxed);
+}
+
+/// Notes that the task of this waker waits for an actor, after it has left its waker there once.
+#[inline]
+pub(crate) fn note_wait_for(waker: &Waker, for_what: WaitsFor, to: impl FnOnce() -> u64) {
+    // Relaxed: as above.
+    if NOTES_WAITS.load(Ordering::Relaxed) != 0 {
+        let to = to();
+        add_wait(waker, NotedWait { to, for_what });
+    }
 }

@@ -34,6 +34,7 @@ mod shutdown_grace;
 mod shutdown_load;
 mod shutdown_report;
 mod shutdown_within;
+mod silence;
 mod stats;
 #[cfg(target_os = "linux")]
 mod stderr;

@@ -24,8 +24,8 @@ use crate::sync::atomic::Ordering;
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentRun};
 use crate::task::{
-    ActorExecutor, Delivery, Ending, Header, Look, Runnable, SenderAction, TaskHooks, VTable,
-    as_run, loss,
+    ActorExecutor, Delivery, Ending, Header, Look, NotedWait, Runnable, SenderAction, TaskHooks,
+    VTable, WaitsFor, as_run, loss, take_waits,
 };
 use crate::tracer::Subject;
 
@@ -308,10 +308,14 @@ where
     /// # Safety
     /// (CELL-1) It is the header of a cell with such a base. (CELL-3) Called by the run.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) unsafe fn rest(header: NonNull<Header>, notes: u8) -> Option<Termination> {
+    pub(super) unsafe fn rest(header: NonNull<Header>, turn: &CurrentRun) -> Option<Termination> {
         // SAFETY: guaranteed by the caller; (CELL-4) the cell has not ended.
         let base = unsafe { Self::of(header) };
+        let notes = turn.notes();
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
+        if base.core.header.is_noted() {
+            base.note_waits(header, turn);
+        }
         let state = &base.core.mailbox.state;
         match state.rest(receiving, woken) {
             RunOutcome::Asleep => None,
@@ -327,6 +331,28 @@ where
             }
             RunOutcome::Drop => Some(state.termination().unwrap_or(Termination::Cancelled)),
         }
+    }
+
+    /// Passes on what the turn has noted of the actor's waits, if it does not receive.
+    ///
+    /// Warns of an ask of the actor to itself, if the question is in the mailbox, and the turn has
+    /// received a message: then no other task has the context.
+    #[cold]
+    #[inline(never)]
+    fn note_waits(&self, header: NonNull<Header>, turn: &CurrentRun) {
+        let waits = take_waits(header.addr().get());
+        if turn.notes() & (run::RECEIVING | run::WOKEN) != 0 {
+            return;
+        }
+        let own = self.core.header.id();
+        let is_own = |wait: &NotedWait| wait.for_what == WaitsFor::Answer && wait.to == own;
+        if waits.as_slice().iter().any(is_own) && turn.has_handled() {
+            let look = self.core.look();
+            if !look.is_receiving && look.mailbox > 0 {
+                self.executor.hooks().asks_itself(&self.core.info());
+            }
+        }
+        self.executor.note_waits(header, waits);
     }
 
     /// Returns the fault of an actor that was terminated.

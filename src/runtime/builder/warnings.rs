@@ -95,4 +95,65 @@ impl Builder {
         self.on_warning = Some(Arc::new(report));
         self
     }
+
+    /// Sets whether waits that never end are reported, as
+    /// [`Warning::EndlessWait`]. The default is `true` in debug builds
+    /// and `false` in release builds.
+    ///
+    /// When nothing has run for 2 s, one thread wakes up once and looks for:
+    ///
+    /// - actors that wait for each other, or for themselves: for an answer, for room in a mailbox,
+    ///   or for an end;
+    /// - a [`join`](crate::Handle::join) or another wait for the end of an actor that waits for a
+    ///   message, and all of whose addresses its own [`Context`](crate::Context) has made. It may
+    ///   keep one of them, and then never ends.
+    ///
+    /// Each is reported once. The waits go on; [`detect_deadlocks`](Builder::detect_deadlocks) ends
+    /// asks. An actor that asks itself is reported at the end of the turn that does so, if that turn
+    /// has received a message.
+    ///
+    /// Nothing is reported that something else may end. An actor with another waker is left out, for
+    /// example one that awaits a socket, a signal, a timer or a foreign channel as well. So is
+    /// one with a [`WeakAddress`](crate::WeakAddress). While a timer is armed, a job of
+    /// [`unblock`](crate::unblock()) runs, or a [`KeepAlive`](crate::KeepAlive) or
+    /// [`Stage`](crate::Stage) exists, nothing is reported at all. The same holds with a
+    /// [`driver`](Builder::driver), and in a simulation, which has its own report.
+    ///
+    /// An actor is taken to have the requests that it has received. If it gives one to something that
+    /// the runtime does not see, and asks the asker meanwhile, it looks as if it waited for itself:
+    /// hold a `KeepAlive`. With [`around_threads`](Builder::around_threads), where another runtime
+    /// may have a request, cycles of asks are not reported, except for an ask of an actor to itself.
+    ///
+    /// # Cost
+    ///
+    /// A turn that ends while its actor waits for another one takes a lock that few threads share.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use greenroom::{Address, Context, Runtime, spawn};
+    ///
+    /// /// Keeps its own address, so it never ends.
+    /// async fn keeper(mut cx: Context<u32>) {
+    ///     let own: Address<u32> = cx.address();
+    ///     while cx.recv().await.is_some() {}
+    ///     drop(own);
+    /// }
+    ///
+    /// let (send, warned) = std::sync::mpsc::channel();
+    /// let runtime = Runtime::builder()
+    ///     .endless_waits(true)
+    ///     .on_warning(move |warning| send.send(warning.to_string()).unwrap())
+    ///     .build()?;
+    /// let keeper = spawn!(keeper(_), on = &runtime);
+    /// let waits = std::thread::spawn(move || runtime.block_on(keeper.join()));
+    /// let text = warned.recv().unwrap();
+    /// assert!(text.contains("keeper"), "{text}");
+    /// # drop(waits);
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    pub fn endless_waits(mut self, report: bool) -> Self {
+        self.endless_waits = report;
+        self
+    }
 }

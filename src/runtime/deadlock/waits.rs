@@ -132,7 +132,7 @@ pub(crate) fn cycles(waits: &[ListedWait]) -> Vec<WaitCycle> {
         return Vec::new();
     }
     let edges: Vec<&Edge> = waits.iter().map(ListedWait::edge).collect();
-    let cycles = walk::cycles(&edges).into_iter();
+    let cycles = walk::wait_cycles(&edges).into_iter();
     let news = cycles.filter(|(_, own)| own.iter().any(|&at| !waits[at].is_reported));
     news.map(|(path, own)| WaitCycle {
         path,

@@ -32,7 +32,7 @@ pub(crate) fn lead_to_cycles(asks: &[&Edge]) -> Vec<bool> {
 
 /// Returns the text of each cycle, from its oldest actor on, and which of these waits it consists of,
 /// by position.
-pub(super) fn cycles(waits: &[&Edge]) -> Vec<(Deadlock, Vec<usize>)> {
+pub(crate) fn wait_cycles(waits: &[&Edge]) -> Vec<(Deadlock, Vec<usize>)> {
     let graph = Graph::new(waits);
     let mut cycles: BTreeMap<usize, (usize, Vec<usize>)> = BTreeMap::new();
     for (position, wait) in waits.iter().enumerate() {

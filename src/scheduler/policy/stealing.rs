@@ -5,17 +5,20 @@
 //! order in which a worker checks them. `sleep.rs` decides which workers sleep and which one is
 //! woken.
 
+mod view;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+pub(crate) use view::PolicyView;
+
 use super::polling::{Polling, PollingPhase};
 use super::{Duties, Policy, Runnable, Setup};
-use crate::instant::Instant;
 use crate::scheduler::queues::{LocalQueue, Queues, runnable};
 use crate::scheduler::ring::Queued;
-use crate::scheduler::sleep::{View, Woken, WorkerSleep};
+use crate::scheduler::sleep::{Woken, WorkerSleep};
 use crate::scheduler::thief::Loot;
 use crate::sync::mutant;
 
@@ -452,47 +455,5 @@ impl Stealing {
             self.finish_search(worker, duties);
         }
         Some(runnable(entry))
-    }
-}
-
-/// The queues and the duties of a worker, as the sleep protocol sees them.
-pub(crate) struct PolicyView<'a> {
-    policy: &'a Stealing,
-    duties: &'a Duties<'a>,
-}
-
-impl<'a> PolicyView<'a> {
-    pub(crate) fn new(policy: &'a Stealing, duties: &'a Duties<'a>) -> Self {
-        PolicyView { policy, duties }
-    }
-}
-
-impl View for PolicyView<'_> {
-    fn has_work(&self) -> bool {
-        self.policy.queues.has_work()
-    }
-
-    fn has_any(&self, me: usize) -> bool {
-        self.policy.queues.has_any(me)
-    }
-
-    fn has_outside(&self) -> bool {
-        self.policy.queues.has_outside()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.duties.deadline()
-    }
-
-    fn must_rise(&self) -> bool {
-        self.duties.must_rise()
-    }
-
-    fn longest_sleep(&self) -> Option<Duration> {
-        self.policy.polling.map(|polling| polling.relaxed_sleep)
-    }
-
-    fn last_lies_down(&self) {
-        self.duties.lies_down();
     }
 }

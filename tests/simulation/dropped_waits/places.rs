@@ -42,6 +42,7 @@ const PLACES: &[(&str, Tested)] = &[
     ("actor/spawn/tokio.rs ActorTask", Own),
     ("actor/split.rs Split", By("actors_of_other_executors")),
     ("actor/unsent.rs send", Within("SendFuture")),
+    ("actor/values.rs WithoutContext", OfUsers),
     ("actor/values.rs handle", OfUsers),
     ("actor/values.rs started", OfUsers),
     ("actor/values.rs stopped", OfUsers),

@@ -23,7 +23,7 @@ const AFTER: u32 = 2;
 
 fn main() {
     let way = std::env::args().nth(1).unwrap_or_default();
-    let runtime = Runtime::builder().workers(1).build();
+    let runtime = Runtime::builder().workers(1).endless_waits(false).build();
     let runtime = runtime.expect("a thread can be started");
     match way.as_str() {
         "tell" => follow(&runtime, tell(true)),

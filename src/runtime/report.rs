@@ -1,0 +1,192 @@
+//! What the actors of a runtime wait for, at a moment.
+
+use std::fmt;
+use std::task::Waker;
+
+use super::handle::Runtime;
+use super::live_cells::ActorStatus;
+use super::silence::{SeenActor, SeenActors};
+use super::warning::write_task;
+use crate::task::run::note_wait_for;
+use crate::task::{TaskInfo, WaitsFor};
+
+/// What an actor waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ActorWait {
+    /// A message, or one of its own sources.
+    Message,
+    /// The answer of this actor.
+    Answer(TaskInfo),
+    /// Room in the mailbox of this actor.
+    Room(TaskInfo),
+    /// The end of this actor.
+    End(TaskInfo),
+    /// What a future has [noted](crate::note_wait()), such as `"a timer"`.
+    Noted(&'static str),
+    /// Something that nothing has noted: a socket, for example, or a foreign channel. In a
+    /// runtime that does not report [endless waits](crate::Builder::endless_waits), this is all
+    /// that is known of an actor that waits for no message.
+    Other,
+}
+
+/// A live actor, and what it waits for.
+///
+/// It displays as one line, for example
+/// `"a" #1 (src/main.rs:12) waits for the answer of "b" #2`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ActorReport {
+    /// The state of the actor.
+    pub status: ActorStatus,
+    /// What it waits for; empty if it is in a turn, or is ready for one. One of them is enough to
+    /// wake it.
+    pub waits: Vec<ActorWait>,
+}
+
+impl Runtime {
+    /// Returns what each live actor waits for, the oldest actor first.
+    ///
+    /// Only a runtime that reports [endless waits](crate::Builder::endless_waits), as it does by
+    /// default in debug builds, knows for whom an actor waits. Any other knows whether an actor waits
+    /// for a message, and gives [`ActorWait::Other`] otherwise.
+    ///
+    /// The actors are looked at one after the other while they go on. So the report of an actor is
+    /// right for a moment during this call, and not for the same moment as that of another one.
+    ///
+    /// # Blocking
+    /// As [`stats`](Runtime::stats).
+    ///
+    /// ```
+    /// use greenroom::{ActorWait, Context, Runtime, spawn};
+    ///
+    /// async fn sink(mut cx: Context<u32>) {
+    ///     while cx.recv().await.is_some() {}
+    /// }
+    ///
+    /// let runtime = Runtime::new()?;
+    /// let sink = spawn!(sink(_), on = &runtime);
+    /// runtime.run_until_quiescent();
+    /// let report = runtime.report();
+    /// assert_eq!(report[0].waits, [ActorWait::Message]);
+    /// println!("{}", report[0]); // sink #1 (src/main.rs:8) waits for a message
+    /// # drop(sink);
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn report(&self) -> Vec<ActorReport> {
+        self.inner.check_process();
+        let seen = self.inner.see_actors();
+        let report = |actor| ActorReport {
+            status: self.inner.status_of(actor),
+            waits: seen.waits_of(actor),
+        };
+        seen.actors.values().map(report).collect()
+    }
+}
+
+/// Notes what the actor of this waker waits for, such as "a lock of the table".
+///
+/// [`Runtime::report`] shows it, and the search for
+/// [endless waits](crate::Builder::endless_waits) knows the waker by it. The futures of greenroom
+/// do this themselves.
+///
+/// A future calls this in each poll that is pending, when it has left one clone of the waker where
+/// it will be woken. At the end of a turn the notes of that turn are what the actor waits for. With
+/// another waker than that of an actor, nothing is noted. The same holds if no runtime of
+/// this process reports endless waits, which they do by default in debug builds.
+///
+/// ```
+/// use std::future::poll_fn;
+/// use std::sync::Mutex;
+/// use std::task::{Poll, Waker};
+/// use greenroom::{Context, Runtime, ActorWait, note_wait, spawn};
+///
+/// static SWITCH: Mutex<(bool, Option<Waker>)> = Mutex::new((false, None));
+///
+/// async fn lamp(_cx: Context<()>) {
+///     poll_fn(|cx| {
+///         let mut switch = SWITCH.lock().unwrap();
+///         if switch.0 {
+///             return Poll::Ready(());
+///         }
+///         switch.1 = Some(cx.waker().clone());
+///         note_wait(cx.waker(), "the switch");
+///         Poll::Pending
+///     })
+///     .await;
+/// }
+///
+/// let runtime = Runtime::builder().endless_waits(true).build()?;
+/// let lamp = spawn!(lamp(_), on = &runtime);
+/// runtime.run_until_quiescent();
+/// assert_eq!(runtime.report()[0].waits, [ActorWait::Noted("the switch")]);
+/// # drop(lamp);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+#[inline]
+pub fn note_wait(waker: &Waker, what: &'static str) {
+    note_wait_for(waker, WaitsFor::Other(what), || 0);
+}
+
+impl fmt::Display for ActorWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ActorWait::Message => f.write_str("a message"),
+            ActorWait::Answer(of) => write!(f, "the answer of {of}"),
+            ActorWait::Room(of) => write!(f, "room in the mailbox of {of}"),
+            ActorWait::End(of) => write!(f, "the end of {of}"),
+            ActorWait::Noted(what) => f.write_str(what),
+            ActorWait::Other => f.write_str("something else"),
+        }
+    }
+}
+
+impl fmt::Display for ActorReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_task(f, &self.status.task, self.status.spawned_at)?;
+        for (index, wait) in self.waits.iter().enumerate() {
+            let before = if index == 0 { " waits for" } else { " or" };
+            write!(f, "{before} {wait}")?;
+        }
+        match self.status.mailbox {
+            _ if self.waits.is_empty() => f.write_str(" runs")?,
+            0 => {}
+            1 => f.write_str(", with 1 message")?,
+            messages => write!(f, ", with {messages} messages")?,
+        }
+        Ok(())
+    }
+}
+
+impl SeenActors {
+    /// Returns what an actor waits for.
+    fn waits_of(&self, actor: &SeenActor) -> Vec<ActorWait> {
+        let SeenActor { look, waits, .. } = actor;
+        if !look.is_dormant {
+            return Vec::new();
+        }
+        let noted = match look.is_receiving {
+            true => &[],
+            false => waits.as_slice(),
+        };
+        let known = noted.iter().filter_map(|wait| {
+            let to = || Some(self.actors.get(&wait.to)?.info.clone());
+            Some(match wait.for_what {
+                WaitsFor::Answer => ActorWait::Answer(to()?),
+                WaitsFor::Room => ActorWait::Room(to()?),
+                WaitsFor::End => ActorWait::End(to()?),
+                WaitsFor::Other(what) => ActorWait::Noted(what),
+            })
+        });
+        let mut all: Vec<ActorWait> = known.collect();
+        // The look itself holds a reference.
+        let has_others = look.others as usize > all.len() + 1;
+        if look.is_receiving {
+            all.push(ActorWait::Message);
+        } else if has_others || all.is_empty() {
+            all.push(ActorWait::Other);
+        }
+        all
+    }
+}

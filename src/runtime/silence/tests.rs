@@ -1,0 +1,314 @@
+//! What a look finds, without the time until it: here no thread looks by itself.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::{join, select};
+
+use crate::{Address, Builder, Context, Handle, Reply, Runtime, spawn};
+
+type Job = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// Makes the message that runs this future in the actor.
+fn job(future: impl Future<Output = ()> + Send + 'static) -> Job {
+    Box::new(move || Box::pin(future))
+}
+
+/// Makes the message that replies at once.
+fn replies(reply: Reply<()>) -> Job {
+    job(async move { reply.send(()) })
+}
+
+async fn runs(mut cx: Context<Job>) {
+    while let Some(job) = cx.recv().await {
+        job().await;
+    }
+}
+
+fn runtime_of(builder: Builder) -> (Runtime, Receiver<String>) {
+    let (warn, warned) = channel();
+    let builder = builder.workers(2).endless_waits(true);
+    let builder = builder.on_warning(move |warning| warn.send(warning.to_string()).unwrap());
+    (builder.build().unwrap(), warned)
+}
+
+fn runtime() -> (Runtime, Receiver<String>) {
+    runtime_of(Runtime::builder())
+}
+
+fn actor(runtime: &Runtime, name: &str) -> Handle<Job, ()> {
+    spawn!(runs(_), name = name, on = runtime)
+}
+
+/// Returns what a look finds when nothing runs any more.
+fn found(runtime: &Runtime) -> Vec<String> {
+    while runtime.inner.until_silence().is_none() {
+        thread::yield_now();
+    }
+    let found = runtime.inner.find_silent();
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// Waits until nothing runs.
+fn settle(runtime: &Runtime) {
+    runtime.run_until_quiescent();
+}
+
+/// Makes `a` ask `b`, which asks `a` before it replies; `a` waits for `others`, too.
+fn ask_each_other(a: &Address<Job>, b: &Address<Job>, other: impl Future + Send + 'static) {
+    let (own, peer) = (a.clone(), b.clone());
+    let asks = job(async move {
+        let back = own.clone();
+        let question = |reply: Reply<()>| {
+            job(async move {
+                let _ = back.ask(replies).await;
+                reply.send(());
+            })
+        };
+        let ask = peer.ask(question);
+        select(ask, Box::pin(other)).await;
+    });
+    a.tell(asks).unwrap();
+}
+
+#[test]
+fn actors_that_ask_each_other_are_found_once() {
+    let (runtime, _warned) = runtime();
+    let (a, b) = (actor(&runtime, "a"), actor(&runtime, "b"));
+    ask_each_other(&a, &b, std::future::pending::<()>());
+    settle(&runtime);
+    let texts = found(&runtime);
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    let path = format!(
+        r#""a" #{0} → "b" #{1} → "a" #{0}; "a" #{0} ("#,
+        a.id(),
+        b.id()
+    );
+    assert!(texts[0].contains(&path), "{texts:?}");
+    assert!(texts[0].contains("silence/tests.rs:"), "{texts:?}");
+    // Something happens, and nothing new is found.
+    runtime.block_on(runtime.spawn(async {}));
+    assert_eq!(found(&runtime), [""; 0]);
+}
+
+#[test]
+fn an_actor_with_a_waker_elsewhere_is_not_found() {
+    let (runtime, _warned) = runtime();
+    let (a, b) = (actor(&runtime, "a"), actor(&runtime, "b"));
+    let (wake, woken) = oneshot::channel::<()>();
+    ask_each_other(&a, &b, woken);
+    settle(&runtime);
+    assert_eq!(found(&runtime), [""; 0]);
+    drop(wake);
+}
+
+#[test]
+fn actors_that_wait_for_room_in_each_other_are_found() {
+    let (runtime, _warned) = runtime();
+    let full = |name| {
+        let actor = spawn!(runs(_), name = name, capacity = 1, on = &runtime);
+        settle(&runtime);
+        actor
+    };
+    let (a, b) = (full("a"), full("b"));
+    let (begin, begun) = oneshot::channel::<()>();
+    let begun = begun.shared();
+    for (actor, other) in [(&a, &b), (&b, &a)] {
+        let (other, begun) = (other.address(), begun.clone());
+        let sends = job(async move {
+            let _ = begun.await;
+            let _ = other.send(job(async {})).await;
+        });
+        actor.tell(sends).unwrap();
+        settle(&runtime);
+        // The mailbox is full from now on.
+        actor.tell(job(async {})).unwrap();
+    }
+    settle(&runtime);
+    assert_eq!(found(&runtime), [""; 0]);
+    begin.send(()).unwrap();
+    drop(begun);
+    settle(&runtime);
+    let texts = found(&runtime);
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts[0].contains("(for room)"), "{texts:?}");
+}
+
+#[test]
+fn actors_that_wait_for_each_others_end_are_found() {
+    let (runtime, _warned) = runtime();
+    let (a, b) = (actor(&runtime, "a"), actor(&runtime, "b"));
+    for (actor, other) in [(&a, &b), (&b, &a)] {
+        let other = other.address();
+        actor
+            .tell(job(async move { other.closed().await }))
+            .unwrap();
+    }
+    settle(&runtime);
+    let texts = found(&runtime);
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts[0].contains("(for its end)"), "{texts:?}");
+}
+
+#[test]
+fn an_actor_that_asks_itself_is_reported_by_the_turn_that_does_so() {
+    let (runtime, warned) = runtime();
+    let a = actor(&runtime, "a");
+    let own = a.address();
+    let asks = job(async move { drop(own.ask(replies).await) });
+    a.tell(asks).unwrap();
+    let text = warned.recv().unwrap();
+    assert!(
+        text.starts_with("an actor waits for itself: \"a\" #"),
+        "{text}"
+    );
+    settle(&runtime);
+    assert_eq!(found(&runtime), [""; 0], "it was reported");
+}
+
+#[test]
+fn an_actor_that_receives_while_it_asks_itself_is_not_reported() {
+    async fn both(mut cx: Context<Reply<()>>) {
+        let own = cx.address();
+        let _first = cx.recv().await;
+        let second = async {
+            if let Some(reply) = cx.recv().await {
+                // Another turn, in which it waits for both.
+                crate::yield_now().await;
+                reply.send(());
+            }
+        };
+        join(second, own.ask(|reply| reply)).await.1.unwrap();
+    }
+    let (runtime, warned) = runtime();
+    let both = spawn!(both(_), on = &runtime);
+    let (reply, _answer) = Reply::pair();
+    both.tell(reply).unwrap();
+    runtime.block_on(both.join()).unwrap();
+    drop(runtime);
+    assert_eq!(warned.iter().collect::<Vec<_>>(), [""; 0]);
+}
+
+/// Joins the actor on a thread of its own, beside another future. Returns when the thread waits.
+fn join_beside(
+    runtime: &Runtime,
+    actor: Handle<Job, ()>,
+    other: impl Future<Output = ()> + Send + 'static,
+) {
+    let (waits, waiting) = channel();
+    let runtime = runtime.clone();
+    thread::spawn(move || {
+        runtime.block_on(async {
+            waits.send(()).unwrap();
+            select(actor.join(), Box::pin(other)).await;
+        });
+    });
+    waiting.recv().unwrap();
+}
+
+async fn keeps_itself(mut cx: Context<Job>) {
+    let own = cx.address();
+    let other = own.clone();
+    while let Some(job) = cx.recv().await {
+        job().await;
+    }
+    drop((own, other));
+}
+
+#[test]
+fn a_join_of_an_actor_that_keeps_its_own_address_is_found() {
+    let (runtime, _warned) = runtime();
+    let keeper = spawn!(keeps_itself(_), name = "keeper", on = &runtime);
+    settle(&runtime);
+    let id = keeper.id();
+    join_beside(&runtime, keeper, std::future::pending());
+    let texts = found(&runtime);
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    let path = format!("block_on → \"keeper\" #{id} (for its end)");
+    assert!(texts[0].contains(&path), "{texts:?}");
+    assert!(texts[0].contains("its own context has made"), "{texts:?}");
+}
+
+#[test]
+fn a_join_that_is_not_all_that_a_thread_waits_for_is_not_found() {
+    let (runtime, _warned) = runtime();
+    let keeper = spawn!(keeps_itself(_), on = &runtime);
+    let (_wake, woken) = oneshot::channel::<()>();
+    join_beside(&runtime, keeper, woken.map(drop));
+    assert_eq!(found(&runtime), [""; 0]);
+}
+
+#[test]
+fn a_join_of_an_actor_that_has_another_address_is_not_found() {
+    let (runtime, _warned) = runtime();
+    let keeper = spawn!(keeps_itself(_), on = &runtime);
+    settle(&runtime);
+    let other = keeper.address();
+    join_beside(&runtime, keeper, std::future::pending());
+    assert_eq!(found(&runtime), [""; 0]);
+    drop(other);
+}
+
+#[test]
+fn a_join_of_an_actor_with_a_waker_elsewhere_is_not_found() {
+    async fn listens(mut cx: Context<Job>, woken: oneshot::Receiver<()>) {
+        let _own = cx.address();
+        select(Box::pin(cx.recv()), woken).await;
+    }
+    let (runtime, _warned) = runtime();
+    let (_wake, woken) = oneshot::channel();
+    let listens = spawn!(listens(_, woken), on = &runtime);
+    settle(&runtime);
+    join_beside(&runtime, listens, std::future::pending());
+    assert_eq!(found(&runtime), [""; 0]);
+}
+
+#[test]
+fn nothing_is_found_while_a_timer_is_armed_or_something_keeps_the_runtime_alive() {
+    let (runtime, _warned) = runtime();
+    let (a, b) = (actor(&runtime, "a"), actor(&runtime, "b"));
+    ask_each_other(&a, &b, std::future::pending::<()>());
+    settle(&runtime);
+    let keep = runtime.keep_alive();
+    assert_eq!(runtime.inner.until_silence(), None);
+    assert!(runtime.inner.find_silent().is_empty());
+    drop(keep);
+    let (begin, begun) = channel::<()>();
+    let blocks = runtime.spawn(async { crate::unblock(move || begun.recv()).await });
+    assert!(runtime.inner.find_silent().is_empty());
+    begin.send(()).unwrap();
+    runtime.block_on(blocks).unwrap();
+    let sleeps = runtime.spawn(crate::time::sleep(std::time::Duration::MAX / 4));
+    let hour = runtime.spawn(crate::time::sleep(std::time::Duration::from_secs(3600)));
+    while runtime.inner.until_silence().is_none() {
+        thread::yield_now();
+    }
+    assert!(runtime.inner.find_silent().is_empty());
+    drop((sleeps, hour));
+    settle(&runtime);
+    assert_eq!(found(&runtime).len(), 1);
+}
+
+#[test]
+fn asks_that_another_runtime_may_answer_are_not_found() {
+    let (runtime, _warned) = runtime_of(Runtime::builder().around_threads(|run| run()));
+    let (a, b) = (actor(&runtime, "a"), actor(&runtime, "b"));
+    ask_each_other(&a, &b, std::future::pending::<()>());
+    settle(&runtime);
+    assert_eq!(found(&runtime), [""; 0]);
+}
+
+#[test]
+fn actors_of_pinned_threads_are_found() {
+    let (runtime, _warned) = runtime();
+    let pinned = runtime.spawn_pinned("host").unwrap();
+    let a = spawn!(runs(_), name = "a", on = &pinned);
+    let b = actor(&runtime, "b");
+    ask_each_other(&a, &b, std::future::pending::<()>());
+    settle(&runtime);
+    assert_eq!(found(&runtime).len(), 1);
+}

@@ -46,8 +46,10 @@ fn a_timer_sends_its_message_once(home: &Home) {
         let start = Instant::now();
         cx.send_after(SOON, 1).detach();
         let _second = cx.send_after(3 * SOON, 2);
-        let all = all(cx).await;
+        let mut all = all(cx).await;
         assert!(start.elapsed() >= 3 * SOON);
+        // On a busy machine both are due when the actor looks.
+        all.sort_unstable();
         all
     }));
     // The actor has no other address left: the timers keep it open, then it is closed.

@@ -208,7 +208,7 @@ fn a_node_shows_its_new_certificate_without_a_restart() {
 #[test]
 fn a_node_without_a_certificate_is_refused() {
     greenroom::run(async {
-        let (folder, one) = (Folder::new("plain"), authority());
+        let (folder, one) = (Folder::new("refused"), authority());
         folder.write("shop", &one, &[&one]);
         let shop = folder.shop().await;
         let plain = Node::builder("plain")

@@ -22,6 +22,12 @@ fn said_by(source: &str) -> Option<String> {
     Some(said.map(|line| format!("{}\n", &line[1..])).collect())
 }
 
+/// Returns whether this warning only tells that the machine is busy.
+fn is_late(line: &str) -> bool {
+    let is_of_time = line.contains(" held ") || line.contains("the shutdown waits for ");
+    line.starts_with("greenroom: ") && is_of_time
+}
+
 #[test]
 fn each_example_that_says_what_it_prints_prints_that() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
@@ -40,7 +46,9 @@ fn each_example_that_says_what_it_prints_prints_that() {
         let [out, err] =
             [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
         assert!(output.status.success(), "{name}: {out}{err}");
-        assert_eq!((out, err), (said, String::new()), "{name}");
+        let mistakes = err.lines().filter(|line| !is_late(line));
+        let mistakes: String = mistakes.collect();
+        assert_eq!((out, mistakes), (said, String::new()), "{name}");
         count += 1;
     }
     assert!(count > 8, "too few examples were found: {count}");

@@ -108,9 +108,10 @@ impl Builder {
     ///   message, and all of whose addresses its own [`Context`](crate::Context) has made. It may
     ///   keep one of them, and then never ends.
     ///
-    /// Each is reported once. The waits go on; [`detect_deadlocks`](Builder::detect_deadlocks) ends
-    /// asks. An actor that asks itself is reported at the end of the turn that does so, if that turn
-    /// has received a message.
+    /// Each is reported once, with the names of the actors. Where these were spawned is known if the
+    /// runtime warns of [long turns](Builder::long_turns). The waits go on;
+    /// [`detect_deadlocks`](Builder::detect_deadlocks) ends asks. An actor that asks itself is
+    /// reported at the end of the turn that does so, if that turn has received a message.
     ///
     /// Nothing is reported that something else may end. An actor with another waker is left out, for
     /// example one that awaits a socket, a signal, a timer or a foreign channel as well. So is

@@ -112,7 +112,8 @@ impl<M> Address<M> {
         unsafe { Address::from_core(core.pointer()) }.counted()
     }
 
-    /// Makes this address, which has no tag and leads to a core, one that its context has made, if the executor counts these.
+    /// Makes this address, which has no tag and leads to a core, one that its context has made, if
+    /// the executor counts these.
     fn counted(mut self) -> Self {
         // SAFETY: (ADDRESS-1, CELL-2) the addresses hold one reference together.
         let core = unsafe { CoreRef::new(self.pointer) };

@@ -299,6 +299,8 @@ impl BlockOnWait {
             parker: park::own(),
             waits: Mutex::new(None),
         });
+        // What an earlier call has left on this thread may be of the same memory.
+        take_waits(Arc::as_ptr(&shared).addr());
         BlockOnWait { shared, lent }
     }
 

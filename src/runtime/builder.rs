@@ -432,7 +432,7 @@ impl Builder {
             hidden: false,
             process: Process::current(),
             detect_deadlocks: detect_deadlocks || engine.is_some(),
-            endless_waits: self.endless_waits && self.driver.is_none() && engine.is_none(),
+            endless_waits: self.endless_waits,
             lists_asks: detect_deadlocks || engine.is_some() || tracer.is_some(),
             is_watched: observer.is_some() || tracer.is_some() || self.long_turns.is_some(),
             is_traced: engine.is_some() || tracer.is_some(),

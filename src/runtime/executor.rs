@@ -130,7 +130,7 @@ impl TaskHooks for Inner {
     }
 
     fn own_address(&self, actor: u64, is_new: bool) {
-        if self.is_here() {
+        if self.silence.is_reported && self.is_here() {
             self.silence.count_address(actor, is_new);
         }
     }

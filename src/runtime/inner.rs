@@ -92,6 +92,7 @@ impl Inner {
         if options.endless_waits {
             run::note_waits();
         }
+        let reports_waits = options.endless_waits && options.driver.is_none() && engine.is_none();
         let noted = u8::from(options.endless_waits) * Label::NOTED;
         let locations = keeps_locations.then(|| Arc::new(SpawnLocations::new()));
         let long_turns = limit.zip(locations.as_ref());
@@ -104,7 +105,7 @@ impl Inner {
             locations,
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),
-            silence: Silence::new(options.endless_waits),
+            silence: Silence::new(reports_waits),
             options,
             asks: AskList::new(&scheduler.activity),
             waits: ActorWaits::new(&scheduler.activity),

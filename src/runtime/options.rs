@@ -38,7 +38,7 @@ pub(crate) struct RuntimeOptions {
     pub(super) is_traced: bool,
     pub(super) driver: Option<Arc<dyn Driver>>,
     pub(crate) detect_deadlocks: bool,
-    /// Waits that never end are reported. Not with a driver, nor in a simulation.
+    /// Waits are noted. Those that never end are reported, but for a driver or a simulation.
     pub(super) endless_waits: bool,
     /// Deadlocks are detected, or there is a tracer.
     pub(super) lists_asks: bool,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::task::Waker;
 
+use super::engine::DueEffects;
 use super::handle::Runtime;
 use super::live_cells::ActorStatus;
 use super::silence::{SeenActor, SeenActors};
@@ -24,9 +25,9 @@ pub enum ActorWait {
     End(TaskInfo),
     /// What a future has [noted](crate::note_wait()), such as `"a timer"`.
     Noted(&'static str),
-    /// Something that nothing has noted: a socket, for example, or a foreign channel. In a
-    /// runtime that does not report [endless waits](crate::Builder::endless_waits), this is all
-    /// that is known of an actor that waits for no message.
+    /// Something that nothing has noted: a socket, for example, or a foreign channel. Without the
+    /// option [`endless_waits`](crate::Builder::endless_waits), this is all that is known of an
+    /// actor that waits for no message.
     Other,
 }
 
@@ -47,9 +48,9 @@ pub struct ActorReport {
 impl Runtime {
     /// Returns what each live actor waits for, the oldest actor first.
     ///
-    /// Only a runtime that reports [endless waits](crate::Builder::endless_waits), as it does by
-    /// default in debug builds, knows for whom an actor waits. Any other knows whether an actor waits
-    /// for a message, and gives [`ActorWait::Other`] otherwise.
+    /// Only a runtime with the option [`endless_waits`](crate::Builder::endless_waits), the default in
+    /// debug builds, knows for whom an actor waits. Any other knows whether an actor waits for a
+    /// message, and gives [`ActorWait::Other`] otherwise.
     ///
     /// The actors are looked at one after the other while they go on. So the report of an actor is
     /// right for a moment during this call, and not for the same moment as that of another one.
@@ -76,6 +77,8 @@ impl Runtime {
     #[track_caller]
     pub fn report(&self) -> Vec<ActorReport> {
         self.inner.check_process();
+        // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
+        self.inner.engine().apply(&self.inner, DueEffects::All);
         let seen = self.inner.see_actors();
         let report = |actor| ActorReport {
             status: self.inner.status_of(actor),
@@ -93,14 +96,14 @@ impl Runtime {
 ///
 /// A future calls this in each poll that is pending, when it has left one clone of the waker where
 /// it will be woken. At the end of a turn the notes of that turn are what the actor waits for. With
-/// another waker than that of an actor, nothing is noted. The same holds if no runtime of
-/// this process reports endless waits, which they do by default in debug builds.
+/// another waker than that of an actor, nothing is noted. The same holds if no runtime of this
+/// process has that option, which is the default in debug builds.
 ///
 /// ```
 /// use std::future::poll_fn;
 /// use std::sync::Mutex;
 /// use std::task::{Poll, Waker};
-/// use greenroom::{Context, Runtime, ActorWait, note_wait, spawn};
+/// use greenroom::{ActorWait, Context, Runtime, note_wait, spawn};
 ///
 /// static SWITCH: Mutex<(bool, Option<Waker>)> = Mutex::new((false, None));
 ///

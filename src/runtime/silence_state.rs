@@ -58,10 +58,14 @@ impl Silence {
         self.looked_at.load(Ordering::Relaxed) != reading
     }
 
-    /// Notes a look. Returns false if something has happened since a thread parked for it.
+    /// Notes a look. Returns false, and notes none, if something has happened since a thread parked
+    /// for it.
     pub(super) fn looks(&self, reading: u64) -> bool {
-        self.looked_at.store(reading, Ordering::Relaxed);
-        self.reading.load(Ordering::Relaxed) == reading
+        let looks = self.reading.load(Ordering::Relaxed) == reading;
+        if looks {
+            self.looked_at.store(reading, Ordering::Relaxed);
+        }
+        looks
     }
 
     /// Notes that a look has reported something, which counts as activity itself.

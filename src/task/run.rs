@@ -46,6 +46,8 @@ pub(crate) const RECEIVING: u8 = 2;
 pub(crate) const SPENT: u8 = 4;
 /// The note that replies were lost while the turn unwound.
 pub(crate) const LOST: u8 = 8;
+/// The note that the turn has noted what it waits for.
+const NOTED: u8 = 16;
 
 /// A turn in progress, on the stack of its thread.
 pub(crate) struct CurrentRun {
@@ -468,7 +470,15 @@ pub(crate) fn note_waits() {
 pub(crate) fn note_wait_for(waker: &Waker, for_what: WaitsFor, to: impl FnOnce() -> u64) {
     // Relaxed: as above.
     if NOTES_WAITS.load(Ordering::Relaxed) != 0 {
-        let to = to();
-        add_wait(waker, NotedWait { to, for_what });
+        note_wait_of_turn(waker, NotedWait { to: to(), for_what });
     }
+}
+
+#[cold]
+#[inline(never)]
+fn note_wait_of_turn(waker: &Waker, wait: NotedWait) {
+    // What an earlier turn has left here may be of a task whose memory another one has now.
+    let first = innermost().filter(|run| run.notes() & NOTED == 0);
+    first.inspect(|run| run.note(NOTED));
+    add_wait(waker, wait, first.is_some());
 }

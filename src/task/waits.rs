@@ -5,7 +5,7 @@
 //! greenroom knows. Nothing is noted unless a runtime of this process reports waits that never end.
 //!
 //! # Invariants
-//! - WAITS-1: the notes of a thread are of one waker, that of the last note. Notes of another waker
+//! - WAITS-1: the notes of a thread are of one waker and of one turn, those of the last note. Others
 //!   are dropped by then. So notes may be missing, but none is of another task.
 
 use std::cell::Cell;
@@ -79,14 +79,12 @@ crate::sync::thread_local! {
     static WAITS: Cell<(usize, NotedWaits)> = const { Cell::new((0, NotedWaits::NONE)) };
 }
 
-/// Adds a wait to the notes of this waker.
-#[cold]
-#[inline(never)]
-pub(super) fn add_wait(waker: &Waker, wait: NotedWait) {
+/// Adds a wait to the notes of this waker, or to none if it `is_first` of its turn.
+pub(super) fn add_wait(waker: &Waker, wait: NotedWait, is_first: bool) {
     let own = waker.data().addr();
     let _ = WAITS.try_with(|waits| {
         let (of, mut noted) = waits.get();
-        if of != own {
+        if is_first || of != own {
             noted = NotedWaits::NONE;
         }
         noted.add(wait);

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures::future::{pending, select};
+use greenroom::policy::Simulated;
 use greenroom::{ActorWait, Address, Context, Handle, Reply, Runtime, Warning, ctrl_c, spawn};
 
 use crate::child::alone;
@@ -246,4 +247,30 @@ fn a_report_tells_what_each_actor_waits_for() {
         }
         mute.kill();
     }
+}
+
+#[test]
+fn a_report_of_a_simulation_tells_what_each_actor_waits_for() {
+    let runtime = Runtime::builder().policy(Simulated::new(1));
+    let runtime = runtime.endless_waits(true).build().unwrap();
+    let friends = ["a", "b"].map(|name| spawn!(shy(_), name = name, on = &runtime));
+    let [a, b] = &friends;
+    runtime.block_on(async {
+        a.tell(Friend::Is(b.address())).unwrap();
+        let mute = spawn!(async |_cx: Context<Friend>| pending::<()>().await);
+        b.tell(Friend::Is(mute.address())).unwrap();
+        let (reply, _answer) = Reply::pair();
+        a.tell(Friend::Ask(reply)).unwrap();
+        let waits = || runtime.report().into_iter().map(|actor| actor.waits);
+        while !waits().all(|waits| !waits.is_empty() && waits != [ActorWait::Message]) {
+            greenroom::yield_now().await;
+        }
+        let waits: Vec<_> = waits().flatten().collect();
+        assert!(
+            matches!(&waits[..], [ActorWait::Answer(of_b), ActorWait::Answer(of_mute), ActorWait::Other]
+                if of_b.id() == b.id() && of_mute.id() == mute.id()),
+            "{waits:?}"
+        );
+        mute.kill();
+    });
 }

@@ -16,7 +16,7 @@ use crate::actor::lifecycle::Completed;
 use crate::contain::contain;
 use crate::error::{End, Fault, UnhandledFault};
 use crate::mailbox::{Batch, Flags};
-use crate::task::{ActorExecutor, Header, loss, take_waits};
+use crate::task::{ActorExecutor, Header, loss};
 
 impl<M, H> Base<M, H>
 where
@@ -111,10 +111,6 @@ where
     pub(super) unsafe fn leave(header: NonNull<Header>, end: End, messages: Batch<M>) {
         // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
         let (base, core) = unsafe { (Self::of(header), Self::at(header)) };
-        if core.header.is_noted() {
-            // Another cell may be at this address soon.
-            take_waits(header.addr().get());
-        }
         base.executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end(end);
         if !is_joinable {

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{join, select};
 
-use crate::{Address, Builder, Context, Handle, Reply, Runtime, spawn};
+use crate::{ActorWait, Address, Builder, Context, Handle, Reply, Runtime, spawn};
 
 type Job = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
@@ -313,4 +313,69 @@ fn actors_of_pinned_threads_are_found() {
     ask_each_other(&a, &b, std::future::pending::<()>());
     settle(&runtime);
     assert_eq!(found(&runtime).len(), 1);
+}
+
+#[test]
+fn an_actor_with_a_weak_address_elsewhere_is_not_found() {
+    let (runtime, _warned) = runtime();
+    let (a, b) = (actor(&runtime, "a"), actor(&runtime, "b"));
+    let weak = a.downgrade();
+    ask_each_other(&a, &b, std::future::pending::<()>());
+    settle(&runtime);
+    assert_eq!(found(&runtime), [""; 0]);
+    drop(weak);
+    runtime.block_on(runtime.spawn(async {}));
+    assert_eq!(found(&runtime).len(), 1);
+}
+
+#[test]
+fn an_actor_with_more_waits_than_are_noted_is_not_found() {
+    let (runtime, _warned) = runtime();
+    let (a, b) = (actor(&runtime, "a"), actor(&runtime, "b"));
+    let ends: Vec<_> = (0..4).map(|_| b.address()).collect();
+    let all = async move { futures::future::join_all(ends.iter().map(Address::closed)).await };
+    ask_each_other(&a, &b, all);
+    settle(&runtime);
+    assert_eq!(found(&runtime), [""; 0]);
+}
+
+#[test]
+fn what_an_earlier_call_of_the_thread_has_noted_is_forgotten() {
+    let (runtime, _warned) = runtime();
+    let keeper = || spawn!(keeps_itself(_), on = &runtime);
+    let [first, second] = [keeper(), keeper()];
+    settle(&runtime);
+    let (waits, waiting) = channel();
+    let (_wake, woken) = oneshot::channel::<()>();
+    let caller = runtime.clone();
+    thread::spawn(move || {
+        // The last poll of the first call notes a wait, and the second call has one more waker.
+        caller.block_on(select(first.join(), std::future::ready(())));
+        caller.block_on(async {
+            waits.send(()).unwrap();
+            select(second.join(), woken).await;
+        });
+    });
+    waiting.recv().unwrap();
+    assert_eq!(found(&runtime), [""; 0]);
+}
+
+#[test]
+fn with_a_driver_waits_are_noted_and_not_reported() {
+    struct Parks;
+    impl crate::Driver for Parks {
+        fn drive(&self, _worker: Pin<&mut dyn Future<Output = ()>>) {}
+
+        fn sleep_until(&self, _at: std::time::Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            unreachable!("no worker is driven")
+        }
+    }
+    let (runtime, _warned) = runtime_of(Runtime::builder().driver(Parks));
+    let (a, b) = (actor(&runtime, "a"), actor(&runtime, "b"));
+    ask_each_other(&a, &b, std::future::pending::<()>());
+    settle(&runtime);
+    assert_eq!(runtime.inner.until_silence(), None);
+    let report = runtime.report();
+    let asks = |actor: &crate::ActorReport| matches!(actor.waits[..], [ActorWait::Answer(_)]);
+    assert!(report.iter().all(asks), "{report:?}");
 }

@@ -70,7 +70,7 @@ impl Inner {
     /// Reports the waits that never end, where wakers may be called: after such a time.
     #[cold]
     pub(crate) fn report_silence(&self) {
-        let found = self.find_silent();
+        let found = self.find_silent().unwrap_or_default();
         if !found.is_empty() {
             // The function that gets a warning may create work.
             self.inc_activity();
@@ -83,7 +83,7 @@ impl Inner {
     /// report them.
     #[cold]
     pub(super) fn find_silent_from_sleep(&self) {
-        let found = self.find_silent();
+        let found = self.find_silent().unwrap_or_default();
         if !found.is_empty() {
             self.silence.keep(found);
             // Release pairs with the Acquire in `is_declared`.
@@ -120,28 +120,32 @@ impl Inner {
         }
     }
 
-    /// Returns the waits that never end and were not reported yet, if nothing runs.
-    fn find_silent(&self) -> Vec<Warning> {
+    /// Looks for waits that never end and were not reported yet. Returns `None` if it has not looked,
+    /// because something runs or has run since a thread parked for this.
+    fn find_silent(&self) -> Option<Vec<Warning>> {
         let activity = &self.scheduler.activity;
         // Acquire: sees what threads no longer counted have put into queues (ACTIVITY-1).
         let before = activity.read(Ordering::Acquire);
-        if activity.is_active(before)
-            || !self.silence.looks(before)
-            || self.shutdown.has_begun()
-            || !self.is_here()
+        if !self.is_here() || activity.is_active(before) || !self.silence.looks(before) {
+            return None;
+        }
+        // What ends, wakes or fires later parks later, and sees to the next look.
+        if self.shutdown.has_begun()
             || self.timers.left() != Left::Nothing
             || self.scheduler.has_uncounted()
         {
-            return Vec::new();
+            return Some(Vec::new());
         }
         let seen = self.see_actors();
         let mut found = self.endless_cycles(&seen);
         found.extend(self.endless_joins(&seen));
         // Acquire pairs with the Release of each removal that was seen, as for quiescence.
         fence(Ordering::Acquire);
-        let same = activity.read(Ordering::Relaxed) == before;
-        found.retain(|(actor, _)| same && self.silence.is_news(*actor));
-        found.into_iter().map(|(_, warning)| warning).collect()
+        if activity.read(Ordering::Relaxed) != before {
+            return None;
+        }
+        found.retain(|(actor, _)| self.silence.is_news(*actor));
+        Some(found.into_iter().map(|(_, warning)| warning).collect())
     }
 
     pub(super) fn see_actors(&self) -> SeenActors {

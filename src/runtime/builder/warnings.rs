@@ -130,7 +130,8 @@ impl Builder {
     /// notes in about 150 bytes what the actor waits for. An address that a context makes, and its
     /// drop, take a lock that all threads of the runtime share.
     ///
-    /// With a driver, and in a simulation, waits are noted for [`report`](Runtime::report) alone.
+    /// With a driver, and in a simulation, waits are noted for [`report`](crate::Runtime::report)
+    /// alone.
     ///
     /// # Examples
     ///

@@ -10,16 +10,18 @@ fn an_actor_that_is_alone_on_its_pinned_thread_is_not_reported() {
     within(WATCH, || {
         let (builder, warnings) = warning(Duration::ZERO);
         let runtime = builder.workers(1).build().unwrap();
-        let pinned = runtime.spawn_pinned("alone").unwrap();
+        let pinned = runtime.spawn_pinned("one").unwrap();
+        let other = runtime.spawn_pinned("two").unwrap();
         runtime.block_on(async {
             let alone = spawn!(answer(_), name = "alone", on = &pinned);
             keep_busy(&alone).await;
             alone.join().await.unwrap();
             assert_eq!(warnings.len(), 0);
-            // It is reported as soon as something else has to wait.
-            let shares = spawn!(answer(_), name = "shares", on = &pinned);
+            // It is reported as soon as something else has to wait. The thread is another one: the
+            // last turn of the first actor may last until after its join.
+            let shares = spawn!(answer(_), name = "shares", on = &other);
             keep_busy(&shares).await;
-            let value = pinned.host(|| 1).await.unwrap();
+            let value = other.host(|| 1).await.unwrap();
             keep_busy(&shares).await;
             drop(value);
         });

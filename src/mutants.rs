@@ -40,7 +40,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     (
         "reserved_is_not_waited_for",
         "model_08_a_closed_mailbox_ends_after_its_last_place_is_filled",
-        "reserved before the close",
+        "a permit was given before the close",
     ),
     (
         "foreign_reader_is_not_woken",
@@ -190,7 +190,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     (
         "fired_stays_in_the_table",
         "model_28_a_deadline_is_fired_once",
-        "fired twice",
+        "the waker was dropped",
     ),
     (
         "keeper_is_woken_for_no_deadline",

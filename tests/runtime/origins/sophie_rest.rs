@@ -251,7 +251,8 @@ fn isolated_rings_get_no_more_turns_than_others() {
 fn a_runtime_without_work_does_not_run_even_after_full_load() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(2).thread_name("so24");
-        let runtime = runtime.build().unwrap();
+        // A look for endless waits would be a wake-up.
+        let runtime = runtime.endless_waits(false).build().unwrap();
         for _ in 0..5 {
             let load = |_| {
                 runtime.spawn(async {

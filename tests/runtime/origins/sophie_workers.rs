@@ -44,6 +44,8 @@ fn workers_without_work_do_not_run() {
         let runtime = Runtime::builder()
             .workers(3)
             .thread_name("so9a")
+            // A look for endless waits would be a wake-up.
+            .endless_waits(false)
             .build()
             .unwrap();
         drive(runtime.spawn(async {
@@ -64,6 +66,7 @@ fn one_task_wakes_only_the_sleeper_that_parked_last() {
         let runtime = Runtime::builder()
             .workers(4)
             .thread_name("so9b")
+            .endless_waits(false)
             .build()
             .unwrap();
         let mut before = asleep("so9b");

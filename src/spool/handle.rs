@@ -10,7 +10,7 @@ use futures_core::Stream;
 
 use super::limits::{SpoolError, judge_workers};
 use super::pool::Pool;
-use super::refusals::SpoolStatus;
+use super::refusals::{RefusalReason, SpoolStatus};
 use crate::actor::{Address, Ask, Context, Reply, Request};
 use crate::error::{Refusal, SendError, TellError};
 use crate::instant::Instant;
@@ -176,19 +176,22 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
         self.pool.look(|dispatch| dispatch.status())
     }
 
-    /// Stops the spool.
+    /// Stops the spool. Unlike [`Address::stop`], it does not handle the requests that wait.
     ///
-    /// New requests and those that wait end with `Aborted`. The workers that the spool has made are
+    /// New requests and those that wait end with `Aborted`, before this returns. The workers that the spool has made are
     /// stopped: each first answers the request that it has. A request whose reply a worker has passed
     /// on ends with `Aborted` when that worker has ended.
     pub fn stop(&self) {
         self.address.stop();
+        // A worker that becomes free before the manager runs gets no other request.
+        self.pool
+            .change(|it, outbox| it.stop(RefusalReason::Aborted, outbox));
     }
 
     /// Stops the spool, and ends its workers after the request in hand.
     ///
-    /// New requests and those that wait end with `Aborted`. So do those that a worker has accepted and
-    /// does not handle yet. The workers that the spool has made are stopped as
+    /// New requests and those that wait end with `Aborted`, before this returns. So do those that a
+    /// worker has accepted and does not handle yet. The workers that the spool has made are stopped as
     /// [`Address::stop_now`] does.
     ///
     /// ```
@@ -213,6 +216,10 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// ```
     pub fn stop_now(&self) {
         self.address.stop_now();
+        self.pool.change(|it, outbox| {
+            it.stop(RefusalReason::Aborted, outbox);
+            it.stop_workers_now(outbox);
+        });
     }
 
     /// Kills the workers, and ends the spool. All requests end with `Aborted`.

@@ -37,6 +37,29 @@ fn a_stop_answers_everybody_and_lets_the_workers_finish() {
 }
 
 #[test]
+fn no_request_waits_any_more_when_a_stop_has_returned() {
+    everywhere(|| async {
+        for at_once in [true, false] {
+            let spool = spool(1);
+            let (holds, until) = (Gate::default(), Gate::default());
+            let held = post(&spool, Job::Hold(holds.clone(), until.clone()));
+            holds.wait().await;
+            let waits = post(&spool, Job::Say);
+            assert_eq!(spool.status().waiting, 1);
+            match at_once {
+                true => spool.stop_now(),
+                false => spool.stop(),
+            }
+            assert_eq!(spool.status().waiting, 0);
+            is_refused(waits.await, RefusalKind::Aborted);
+            until.open();
+            assert_eq!(held.await, Ok(0));
+            spool.join().await.unwrap_err();
+        }
+    });
+}
+
+#[test]
 fn a_stop_at_once_aborts_what_a_worker_has_not_begun() {
     everywhere(|| async {
         for at_once in [true, false] {

@@ -92,13 +92,14 @@ impl<M> Core<M> {
     }
 
     pub(super) fn look(&self) -> Look {
+        // Acquire pairs with the Release of a waker that is dropped after a wake-up: then the flags
+        // say so, too.
+        let refs = self.header.refs.load(Ordering::Acquire);
         let flags = self.mailbox.state.peek();
         let addresses = self.mailbox.addresses();
         let has_context = !flags.has(Flags::CLOSED);
         let has_handle = flags.has(Flags::JOINABLE);
         let known = [addresses > 0, has_handle, has_context].map(u32::from);
-        // Relaxed: a snapshot, which publishes nothing.
-        let refs = self.header.refs.load(Ordering::Relaxed);
         Look {
             mailbox: self.mailbox.len(),
             is_dormant: !flags.has(Flags::ACTIVE),

@@ -276,7 +276,8 @@ impl fmt::Debug for AskDetail {
 /// The actors that wait in an [`AskError::Deadlock`], such as `"a" #1 → "b" #2 → "a" #1`.
 ///
 /// `Deadlock` names the cycle that the asker's ask leads to. Without a cycle, it names the chain
-/// from the asker to an actor that waits for something else.
+/// from the asker to an actor that waits for something else. In a
+/// [`Warning`](crate::Warning::EndlessWait) it is a path of waits, which may begin with `block_on`.
 ///
 /// An actor is shown as its [`TaskInfo`] is. A long text leaves out most names and counts them. A
 /// clone is cheap.

@@ -56,7 +56,11 @@ impl<M> Mailbox<M> {
     /// still has to refuse the line.
     pub(crate) fn stop_now(&self) -> (Wake, Batch<M>) {
         self.lock(|flags, contents| {
-            flags.set(Flags::CLOSED.or(Flags::STOPPED_NOW));
+            flags.set(match flags.has(Flags::ENDED) {
+                // It ended in another way.
+                true => Flags::CLOSED,
+                false => Flags::CLOSED.or(Flags::STOPPED_NOW),
+            });
             let messages = drain_unkept(flags, contents);
             let wake = flags.wake();
             (flags.and_receiver(wake), messages)

@@ -88,11 +88,14 @@ impl PinnedThread {
             self.runtime().dec_activity();
             // That may have resolved `quiescent()`, and so have woken a task on this very thread.
             if mutant("a_pinned_thread_parks_without_a_second_look") || self.inbox.lock().idle {
-                let silence = self.runtime().until_silence();
-                if !self.parker.park_eagerly(silence) && silence.is_some() {
+                loop {
+                    let silence = self.runtime().until_silence();
+                    if self.parker.park_eagerly(silence) || silence.is_none() {
+                        break;
+                    }
                     self.runtime().report_silence();
-                    if self.inbox.lock().idle {
-                        self.parker.park_eagerly(None);
+                    if !self.inbox.lock().idle {
+                        break;
                     }
                 }
             }

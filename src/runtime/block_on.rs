@@ -442,6 +442,10 @@ impl IdleCall for SharedWait {
         let known = 3 + waits.as_slice().len();
         (is_idle && Arc::strong_count(&self) == known).then_some(waits)
     }
+
+    fn poll_again(self: Arc<Self>) {
+        self.wake();
+    }
 }
 
 impl Drop for BlockOnWait {

@@ -337,6 +337,7 @@ impl Employer for Inner {
 
     fn report_quiescence(&self) {
         Inner::report_quiescence(self);
+        self.report_silence_in_time();
     }
 
     fn is_observed(&self) -> bool {

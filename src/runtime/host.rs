@@ -4,6 +4,7 @@
 //! lives on one, and how it is asked to end.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,13 +154,21 @@ impl HostThreads {
         }
     }
 
-    /// Refuses new hosts, tasks and actors.
     /// Returns what the cells of the hosts wait for, as [`LiveCells::noted_waits`] does.
     pub(super) fn noted_waits(&self) -> Vec<(u64, NotedWaits)> {
         let hosts = self.all().into_iter();
         hosts.flat_map(|host| host.live().noted_waits()).collect()
     }
 
+    /// Wakes the actors with these numbers.
+    pub(super) fn wake_cells(&self, numbers: &BTreeSet<u64>) {
+        let hosts = self.all();
+        hosts
+            .iter()
+            .for_each(|host| host.live().wake_cells(numbers));
+    }
+
+    /// Refuses new hosts, tasks and actors.
     pub(super) fn close_to_cells(&self) {
         self.0.lock().closed = true;
         self.all().iter().for_each(|host| host.close());

@@ -84,7 +84,8 @@ impl Inner {
             process: options.process,
         };
         let limit = options.long_turns;
-        let keeps_locations = limit.is_some() || engine.is_some() && cfg!(debug_assertions);
+        let keeps_locations =
+            limit.is_some() || options.endless_waits || engine.is_some() && cfg!(debug_assertions);
         let traced = u8::from(options.is_traced) * Label::TRACED;
         if options.detect_deadlocks {
             detect_waits();

@@ -16,6 +16,7 @@ mod table;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Waker;
@@ -169,6 +170,18 @@ impl LiveCells {
             }
         });
         cancelled
+    }
+
+    /// Wakes the cells with these numbers.
+    pub(crate) fn wake_cells(&self, numbers: &BTreeSet<u64>) {
+        self.for_each_cell(|cell| {
+            // SAFETY: `for_each_cell` holds a reference meanwhile.
+            unsafe {
+                if numbers.contains(&cell.as_ref().id()) {
+                    Header::waker(cell).wake_by_ref();
+                }
+            }
+        });
     }
 
     /// Drops the messages of cells that are cancelled and have not ended.

@@ -48,8 +48,8 @@ pub struct ActorReport {
 impl Runtime {
     /// Returns what each live actor waits for, the oldest actor first.
     ///
-    /// Only a runtime with the option [`endless_waits`](crate::Builder::endless_waits), the default in
-    /// debug builds, knows for whom an actor waits. Any other knows whether an actor waits for a
+    /// Only a runtime with the option [`endless_waits`](crate::Builder::endless_waits), the default
+    /// in debug builds, knows for whom an actor waits. Any other knows whether an actor waits for a
     /// message, and gives [`ActorWait::Other`] otherwise.
     ///
     /// The actors are looked at one after the other while they go on. So the report of an actor is
@@ -92,7 +92,7 @@ impl Runtime {
 ///
 /// [`Runtime::report`] shows it, and the search for
 /// [endless waits](crate::Builder::endless_waits) knows the waker by it. The futures of greenroom
-/// do this themselves.
+/// that wait for an actor, a timer, a task, a name or a job of a looper do this themselves.
 ///
 /// A future calls this in each poll that is pending, when it has left one clone of the waker where
 /// it will be woken. At the end of a turn the notes of that turn are what the actor waits for. With
@@ -140,7 +140,7 @@ impl fmt::Display for ActorWait {
             ActorWait::Room(of) => write!(f, "room in the mailbox of {of}"),
             ActorWait::End(of) => write!(f, "the end of {of}"),
             ActorWait::Noted(what) => f.write_str(what),
-            ActorWait::Other => f.write_str("something else"),
+            ActorWait::Other => f.write_str("something that nothing has noted"),
         }
     }
 }

@@ -3,14 +3,19 @@
 //! The last thread that parks does so for that time, once after each activity, and then looks. It
 //! is awake for that look alone: the time is no deadline, and no activity.
 //!
+//! A look notes which waits never end, as far as the notes tell, and has all who wait polled again.
+//! The next look follows soon, and reports the waits that are noted anew. So a wait that was
+//! dropped after it was noted, or noted twice in a turn, is not reported.
+//!
 //! An actor is *stuck* if it does not receive, greenroom knows each waker of it, and each of them
 //! is left with an actor that is stuck too. The references to its cell tell how many wakers there
-//! are. An actor is *kept* if it only receives, and its context has made all of its addresses. A wait
-//! for its end never ends, unless one of these was given away.
+//! are. An actor is *kept* if it only receives, and its context has made all of its addresses. A
+//! wait for its end never ends, unless one of these was given to something that still runs. So no
+//! actor counts as kept while a task waits, or an actor or a call of `block_on` has another waker.
 //!
-//! An actor has the requests that it has received, as far as this can be known. With a driver, or
-//! on threads with a context of another runtime, something else may have one. So only an ask of an
-//! actor to itself counts there.
+//! An actor has the requests that it has received, as far as this can be known. On threads with a
+//! context of another runtime, something else may have one. So only an ask of an actor to itself
+//! counts there. With a driver nothing looks.
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -21,15 +26,19 @@ use std::time::Duration;
 use super::deadlock::{Edge, Who, wait_cycles};
 use super::inner::Inner;
 use super::live_cells::ActorStatus;
+use super::silence_state::{EndlessWait, Findings};
 use super::warning::Warning;
 use crate::error::Deadlock;
-use crate::scheduler::PolicyImpl;
+use crate::scheduler::{ActivityCount, PolicyImpl};
 use crate::sync::atomic::{Ordering, fence};
 use crate::task::{Look, NotedWait, NotedWaits, TaskInfo, WaitsFor};
 use crate::timers::Left;
 
 /// How long nothing runs before a thread looks. The tests here look themselves.
 const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 3600 } else { 2 });
+
+/// How long nothing runs before a thread looks for the waits that the last look has found.
+const SILENCE_AGAIN: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 20 });
 
 /// An actor, as it is at a look.
 pub(super) struct SeenActor {
@@ -55,15 +64,24 @@ impl Inner {
         // Relaxed: a thread that counts itself later parks later, and sees to it then.
         let reading = self.scheduler.activity.read(Ordering::Relaxed);
         let is_last = !self.scheduler.activity.is_active(reading);
-        (is_last && self.silence.begins(reading)).then_some(SILENCE)
+        let begun = is_last.then(|| self.silence.begins(reading)).flatten()?;
+        let time = match self.silence.has_suspects() {
+            true => SILENCE_AGAIN,
+            false => SILENCE,
+        };
+        Some(time.saturating_sub(begun.elapsed()))
     }
 
-    /// Makes a worker park anew for that time, after the end of an activity of no thread that parks.
+    /// Makes a worker park anew for that time, after the end of an activity of no thread that
+    /// parks.
     pub(crate) fn begin_silence(&self) {
-        if let PolicyImpl::Stealing(stealing) = &self.scheduler.policy
-            && self.until_silence().is_some()
-        {
-            stealing.queues.sleep.appoint(false);
+        if self.until_silence().is_none() {
+            return;
+        }
+        match &self.scheduler.policy {
+            PolicyImpl::Stealing(stealing) => stealing.queues.sleep.appoint(false),
+            PolicyImpl::Other(_) => self.scheduler.interrupt(),
+            PolicyImpl::Elsewhere(_) => {}
         }
     }
 
@@ -74,8 +92,16 @@ impl Inner {
         if !found.is_empty() {
             // The function that gets a warning may create work.
             self.inc_activity();
-            self.warn_of(&found);
+            self.act_on(found);
             self.dec_activity();
+        }
+    }
+
+    /// Does as [`report_silence`](Inner::report_silence) if the time has passed, on a worker whose
+    /// policy parks it.
+    pub(super) fn report_silence_in_time(&self) {
+        if self.until_silence() == Some(Duration::ZERO) {
+            self.report_silence();
         }
     }
 
@@ -94,35 +120,41 @@ impl Inner {
     /// Reports what this or another worker has found while it slept.
     pub(super) fn report_found(&self) {
         if self.silence.is_reported {
-            self.warn_of(&self.silence.take());
+            self.act_on(self.silence.take());
         }
     }
 
-    fn warn_of(&self, found: &[Warning]) {
-        for warning in found {
+    /// Reports what is certain, and has the rest polled again. The caller counts as activity.
+    fn act_on(&self, found: Findings) {
+        for warning in &found.warnings {
             self.warnings.warn(warning);
         }
-        if !found.is_empty() {
+        if let Some(suspects) = found.suspects {
+            self.live.wake_cells(&suspects);
+            self.hosts.wake_cells(&suspects);
+            self.silence.poll_calls_again();
+        } else if !found.warnings.is_empty() {
             let reading = self.scheduler.activity.read(Ordering::Relaxed);
-            self.silence.has_reported(reading);
+            self.silence.has_reported(ActivityCount::idle(reading));
         }
     }
 
     /// Warns that an actor waits for an answer of its own, once.
     pub(super) fn warn_of_own_ask(&self, actor: &TaskInfo) {
-        if self.silence.is_reported && self.silence.is_news(actor.id()) {
+        let path = Deadlock::new(format!("{actor} → {actor}"), true);
+        if self.options.endless_waits && !self.is_simulated() && self.silence.is_news(path.as_str())
+        {
             let mut found = Vec::new();
             self.describe_actors(|status| {
                 found.extend((status.task == *actor).then_some(status));
             });
-            let path = Deadlock::new(format!("{actor} → {actor}"), true);
             self.warnings.warn(&Warning::EndlessWait(path, found));
         }
     }
 
-    /// Looks for waits that never end and were not reported yet. Returns `None` if it has not looked,
-    /// because something runs or has run since a thread parked for this.
-    fn find_silent(&self) -> Option<Vec<Warning>> {
+    /// Looks for waits that never end and were not reported yet. Returns `None` if it has not
+    /// looked, because something runs or has run since a thread parked for this.
+    fn find_silent(&self) -> Option<Findings> {
         let activity = &self.scheduler.activity;
         // Acquire: sees what threads no longer counted have put into queues (ACTIVITY-1).
         let before = activity.read(Ordering::Acquire);
@@ -134,18 +166,30 @@ impl Inner {
             || self.timers.left() != Left::Nothing
             || self.scheduler.has_uncounted()
         {
-            return Some(Vec::new());
+            return Some(Findings::default());
         }
-        let seen = self.see_actors();
+        let mut seen = self.see_actors();
+        let calls = self.silence.calls();
+        let is_answered_elsewhere = self.options.around.is_some();
+        seen.find_stuck(is_answered_elsewhere);
+        let tasks = self.live.tasks() + self.hosts.tasks();
+        if calls.is_none() || tasks > 0 || !seen.are_known() {
+            seen.kept.clear();
+            seen.find_stuck(is_answered_elsewhere);
+        }
         let mut found = self.endless_cycles(&seen);
-        found.extend(self.endless_joins(&seen));
+        found.extend(self.endless_joins(&seen, calls.unwrap_or_default()));
         // Acquire pairs with the Release of each removal that was seen, as for quiescence.
         fence(Ordering::Acquire);
-        if activity.read(Ordering::Relaxed) != before {
+        if activity.read(Ordering::Relaxed) != before || self.scheduler.has_uncounted() {
             return None;
         }
-        found.retain(|(actor, _)| self.silence.is_news(*actor));
-        Some(found.into_iter().map(|(_, warning)| warning).collect())
+        let (certain, has_suspects) = self.silence.sort(found);
+        let warning = |(path, actors)| Warning::EndlessWait(path, actors);
+        Some(Findings {
+            warnings: certain.into_iter().map(warning).collect(),
+            suspects: has_suspects.then_some(seen.stuck),
+        })
     }
 
     pub(super) fn see_actors(&self) -> SeenActors {
@@ -160,42 +204,34 @@ impl Inner {
                 actor.waits = waits;
             }
         }
-        let keeps_itself = |actor: &SeenActor| {
-            let look = &actor.look;
+        let is_kept = |actor: &SeenActor| {
             let own = self.silence.own_addresses(actor.info.id());
-            // The look itself holds a reference.
-            look.is_receiving && look.others == 1 && own > 0 && own == look.addresses
+            actor.only_receives() && own > 0 && own == actor.look.addresses
         };
-        let dormant = actors.iter().filter(|(_, actor)| actor.look.is_dormant);
-        let kept = dormant.filter(|(_, actor)| keeps_itself(actor));
-        let kept = kept.map(|(&id, _)| id).collect();
-        let mut seen = SeenActors {
+        let kept = actors.iter().filter(|(_, actor)| is_kept(actor));
+        SeenActors {
+            kept: kept.map(|(&id, _)| id).collect(),
             stuck: BTreeSet::new(),
             actors,
-            kept,
-        };
-        seen.find_stuck(self.options.around.is_some());
-        seen
+        }
     }
 
-    /// Returns the cycles of stuck actors, each with the number of its oldest actor.
-    fn endless_cycles(&self, seen: &SeenActors) -> Vec<(u64, Warning)> {
+    /// Returns the cycles of stuck actors, each with these actors.
+    fn endless_cycles(&self, seen: &SeenActors) -> Vec<EndlessWait> {
         let edges = seen.edges();
         let cycles = wait_cycles(&edges.iter().collect::<Vec<_>>()).into_iter();
-        let warnings = cycles.filter_map(|(path, waits)| {
+        let found = cycles.map(|(path, waits)| {
             let from = waits.iter().map(|&at| edges[at].from.number());
             let actors = BTreeSet::from_iter(from);
             let statuses = actors.iter().filter_map(|id| seen.actors.get(id));
-            let statuses = statuses.map(|actor| self.status_of(actor)).collect();
-            Some((*actors.first()?, Warning::EndlessWait(path, statuses)))
+            (path, statuses.map(|actor| self.status_of(actor)).collect())
         });
-        warnings.collect()
+        found.collect()
     }
 
-    /// Returns the waits for the ends of kept actors, each with the number of that actor.
-    fn endless_joins(&self, seen: &SeenActors) -> Vec<(u64, Warning)> {
-        let calls = self.silence.calls().into_iter();
-        let calls = calls.filter(|waits| seen.are_endless(waits));
+    /// Returns the waits for the ends of kept actors, each with that actor.
+    fn endless_joins(&self, seen: &SeenActors, calls: Vec<NotedWaits>) -> Vec<EndlessWait> {
+        let calls = calls.into_iter().filter(|waits| seen.are_endless(waits));
         let calls = calls.map(|waits| ("block_on".to_owned(), waits));
         let stuck = seen.stuck.iter().filter_map(|id| seen.actors.get(id));
         let stuck = stuck.map(|actor| (actor.info.to_string(), actor.waits));
@@ -207,8 +243,7 @@ impl Inner {
                 {
                     let path = format!("{who} → {}{}", actor.info, wait.for_what);
                     let path = Deadlock::new(path, false);
-                    let warning = Warning::EndlessWait(path, vec![self.status_of(actor)]);
-                    found.push((wait.to, warning));
+                    found.push((path, vec![self.status_of(actor)]));
                 }
             }
         }
@@ -220,7 +255,21 @@ impl Inner {
     }
 }
 
+impl SeenActor {
+    /// Returns whether the actor waits for a message, and nothing else has a waker of it.
+    fn only_receives(&self) -> bool {
+        // The look itself holds a reference.
+        self.look.is_dormant && self.look.is_receiving && self.look.others == 1
+    }
+}
+
 impl SeenActors {
+    /// Returns whether each actor is stuck or only receives.
+    fn are_known(&self) -> bool {
+        let mut actors = self.actors.iter();
+        actors.all(|(id, actor)| self.stuck.contains(id) || actor.only_receives())
+    }
+
     /// Finds the stuck actors: of those that may be, it drops the ones whom another actor may wake,
     /// until none is left.
     fn find_stuck(&mut self, is_answered_elsewhere: bool) {

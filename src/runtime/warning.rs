@@ -50,20 +50,21 @@ pub enum Warning {
     /// or a worker of a spool. It is a mistake if the actor keeps its own address. See
     /// [`detect_deadlocks`](crate::Builder::detect_deadlocks).
     LeftAlone(Vec<ActorStatus>),
-    /// Nothing has run for 2 s, and this wait never ends. The path is of the waits, and the actors are
-    /// those of a cycle, or the one whose end is waited for.
+    /// Nothing has run for 2 s, and this wait never ends. The path is of the waits, and the actors
+    /// are those of a cycle, or the one whose end is waited for.
     ///
-    /// - In a cycle, each actor waits for the next one, and the last one for the first. An actor that
-    ///   waits for itself may be reported earlier.
-    /// - Otherwise somebody waits for the end of an actor that waits for a message, and all of whose
-    ///   addresses its own context has made. It never ends if it keeps one of them.
+    /// - In a cycle, each actor waits for the next one, and the last one for the first. An actor
+    ///   that waits for itself may be reported earlier.
+    /// - Otherwise somebody waits for the end of an actor that waits for a message, and all of
+    ///   whose addresses its own context has made. It never ends if it keeps one of them.
     ///
     /// See [`endless_waits`](crate::Builder::endless_waits).
     EndlessWait(Deadlock, Vec<ActorStatus>),
     /// A shutdown waits for these actors, which have not ended one second after they were asked to.
     ///
-    /// One that is dormant waits for something in a handler, or for the end of a child. The others are
-    /// in a turn, or still have messages. They are cancelled when the [grace](crate::Builder::grace) is over.
+    /// One that is dormant waits for something in a handler, or for the end of a child. The others
+    /// are in a turn, or still have messages. They are cancelled when the
+    /// [grace](crate::Builder::grace) is over.
     ShutdownWaits(Vec<ActorStatus>),
     /// A worker has panicked outside any turn: its driver, its policy, or the runtime itself.
     ///
@@ -218,7 +219,7 @@ fn write_endless(
             1 => " waits for a message, and its own context has made its only address, which it may keep",
             _ => " waits for a message, and its own context has made all of its addresses, which it may keep",
         }),
-        [_] => f.write_str(" receives nothing until it has the answer"),
+        [_] => f.write_str(" receives nothing meanwhile"),
         _ => Ok(()),
     }
 }

@@ -75,6 +75,12 @@ impl ActivityCount {
         count(reading) > 0
     }
 
+    /// Returns the reading that comes when all that was counted at this one has ended, if nothing
+    /// else is counted meanwhile.
+    pub(crate) fn idle(reading: u64) -> u64 {
+        reading - count(reading)
+    }
+
     /// Returns whether a wait for quiescence or an ask is pending.
     pub(crate) fn is_asked(&self) -> bool {
         // Relaxed: ordered by the fences.

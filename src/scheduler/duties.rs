@@ -138,11 +138,13 @@ impl<'a> Duties<'a> {
         self.last || self.owner.must_see_to(self.worker)
     }
 
-    /// Returns how long `dequeue` may park at most: the time until the next deadline, zero if that
+    /// Returns how long `dequeue` may park at most: the time until the next deadline, or until the
+    /// runtime looks for [waits that never end](crate::Builder::endless_waits). It is zero if that
     /// has passed. `None` means without a limit.
     pub fn until_next(&self) -> Option<Duration> {
-        let deadline = self.deadline()?;
-        Some(deadline.duration_since(Instant::now()))
+        let deadline = self.deadline();
+        let wait = deadline.map(|deadline| deadline.duration_since(Instant::now()));
+        wait.or_else(|| self.until_silence())
     }
 
     /// Returns the earliest deadline.
@@ -178,15 +180,17 @@ impl<'a> Duties<'a> {
         self.owner.worker_sleeps();
     }
 
-    /// Returns whether another thread has taken over this worker, so that this one must not wait.
+    /// Returns how long this worker parks before it is to look whether it is silent.
     pub(super) fn until_silence(&self) -> Option<Duration> {
         self.owner.until_silence()
     }
 
+    /// Looks for waits that never end.
     pub(super) fn is_silent(&self) {
         self.owner.is_silent();
     }
 
+    /// Returns whether another thread has taken over this worker, so that this one must not wait.
     pub(super) fn is_displaced(&self) -> bool {
         self.owner.is_displaced()
     }

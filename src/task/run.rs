@@ -47,7 +47,7 @@ pub(crate) const SPENT: u8 = 4;
 /// The note that replies were lost while the turn unwound.
 pub(crate) const LOST: u8 = 8;
 /// The note that the turn has noted what it waits for.
-const NOTED: u8 = 16;
+pub(crate) const NOTED: u8 = 16;
 
 /// A turn in progress, on the stack of its thread.
 pub(crate) struct CurrentRun {

@@ -5,8 +5,9 @@
 //! greenroom knows. Nothing is noted unless a runtime of this process reports waits that never end.
 //!
 //! # Invariants
-//! - WAITS-1: the notes of a thread are of one waker and of one turn, those of the last note. Others
-//!   are dropped by then. So notes may be missing, but none is of another task.
+//! - WAITS-1: the notes of a thread are of one waker and of one turn, those of the last note.
+//!   Others are dropped by then. So notes may be missing, but none is of another task. A
+//!   wait that was dropped since may still be noted, or be noted twice.
 
 use std::cell::Cell;
 use std::fmt;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures::future::{pending, select};
-use greenroom::policy::Simulated;
+use greenroom::policy::{Prioritized, Sharing, Simulated};
 use greenroom::{ActorWait, Address, Context, Handle, Reply, Runtime, Warning, ctrl_c, spawn};
 
 use crate::child::alone;
@@ -59,6 +59,35 @@ fn a_worker_reports_actors_that_ask_each_other() {
     let warning = warned.recv().unwrap();
     assert!(is_cycle_of_two(&warning), "{warning}");
     assert!(warning.to_string().contains("silence.rs:"), "{warning}");
+}
+
+#[test]
+fn a_worker_of_another_policy_reports_actors_that_ask_each_other() {
+    let (warn, warned) = channel();
+    let builder = |name: &str| {
+        let (name, warn) = (name.to_owned(), warn.clone());
+        let builder = Runtime::builder().workers(2).endless_waits(true);
+        builder.on_warning(move |warning| {
+            assert!(is_cycle_of_two(warning), "{warning}");
+            drop(warn.send(name.clone()));
+        })
+    };
+    let runtimes = [
+        builder("sharing").policy(Sharing::default()).build(),
+        builder("prioritized")
+            .policy(Prioritized::default())
+            .build(),
+    ];
+    let runtimes = runtimes.map(Result::unwrap);
+    for runtime in &runtimes {
+        let [a, b] = ["a", "b"].map(|name| spawn!(shy(_), name = name, on = runtime));
+        befriend(&a, &b);
+        a.detach();
+        b.detach();
+    }
+    let mut names: Vec<_> = runtimes.iter().map(|_| warned.recv().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["prioritized", "sharing"]);
 }
 
 #[test]

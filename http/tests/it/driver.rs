@@ -2,11 +2,12 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use greenroom::policy::{Prioritized, Sharing};
 use greenroom::time::sleep;
-use greenroom::{Builder, Context, Reply, Runtime, spawn};
+use greenroom::{Builder, Context, Reply, Runtime, Warning, spawn};
 use greenroom_http::{Server, driver};
 use serde::Deserialize;
 
@@ -159,4 +160,51 @@ fn a_deadline_is_never_early_and_an_earlier_one_is_not_missed() {
         assert!(begun.elapsed() >= time, "{:?} of {time:?}", begun.elapsed());
     }
     drop(late);
+}
+
+#[test]
+fn an_idle_server_is_no_endless_wait_of_the_actor_that_listens() {
+    /// Listens by its own address.
+    async fn listens(mut cx: Context<(Echo, Reply<String>)>, bound: Sender<Server>) {
+        let own = cx.address();
+        let builder = Server::bind("127.0.0.1:0").on("Echo", &own, |it: Echo, reply| (it, reply));
+        drop(own);
+        bound.send(builder.listen().await.unwrap()).unwrap();
+        while let Some((Echo { text }, reply)) = cx.recv().await {
+            reply.send(text);
+        }
+    }
+    /// Keeps its own address, and nothing else has one.
+    async fn keeps(mut cx: Context<()>) {
+        let _own = cx.address();
+        while cx.recv().await.is_some() {}
+    }
+    let warns = |warn: Sender<Warning>| {
+        let builder = workers(2).endless_waits(true);
+        let builder = builder.on_warning(move |warning| drop(warn.send(warning.clone())));
+        builder.build().unwrap()
+    };
+    let (warn, warned) = channel();
+    let (bind, bound) = channel();
+    let runtime = warns(warn);
+    let listens = spawn!(listens(_, bind), on = &runtime);
+    let server = bound.recv().unwrap();
+    let joining = runtime.clone();
+    let joins = thread::spawn(move || joining.block_on(listens.join()));
+    // Another runtime, which becomes idle later, has looked.
+    let (warn, other_warned) = channel();
+    let other = warns(warn);
+    let keeps = spawn!(keeps(_), on = &other);
+    let id = keeps.id();
+    let other_joins = thread::spawn(move || other.block_on(keeps.join()));
+    let warning = other_warned.recv().unwrap();
+    assert!(warning.to_string().contains(&format!("#{id}")), "{warning}");
+    let text = Client::new(server.local_addr())
+        .get("/Echo?text=there")
+        .body;
+    assert_eq!(text, "\"there\"");
+    runtime.block_on(server.stop());
+    joins.join().unwrap().unwrap();
+    assert!(warned.try_recv().is_err());
+    drop(other_joins);
 }

@@ -24,8 +24,8 @@ use crate::sync::atomic::Ordering;
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentRun};
 use crate::task::{
-    ActorExecutor, Delivery, Ending, Header, Look, NotedWait, Runnable, SenderAction, TaskHooks,
-    VTable, WaitsFor, as_run, loss, take_waits,
+    ActorExecutor, Delivery, Ending, Header, Look, NotedWait, NotedWaits, Runnable, SenderAction,
+    TaskHooks, VTable, WaitsFor, as_run, loss, take_waits,
 };
 use crate::tracer::Subject;
 
@@ -335,20 +335,26 @@ where
 
     /// Passes on what the turn has noted of the actor's waits, if it does not receive.
     ///
-    /// Warns of an ask of the actor to itself, if the question is in the mailbox, and the turn has
-    /// received a message: then no other task has the context.
+    /// Warns of an ask of the actor to itself, if nothing else has a waker, the question is in the
+    /// mailbox, and the turn has received a message: then no other task has the context.
     #[cold]
     #[inline(never)]
     fn note_waits(&self, header: NonNull<Header>, turn: &CurrentRun) {
-        let waits = take_waits(header.addr().get());
+        // Other notes of this address may be of an actor that has ended.
+        let waits = match turn.notes() & run::NOTED {
+            0 => NotedWaits::NONE,
+            _ => take_waits(header.addr().get()),
+        };
         if turn.notes() & (run::RECEIVING | run::WOKEN) != 0 {
             return;
         }
         let own = self.core.header.id();
         let is_own = |wait: &NotedWait| wait.for_what == WaitsFor::Answer && wait.to == own;
-        if waits.as_slice().iter().any(is_own) && turn.has_handled() {
+        let waits_of = waits.as_slice();
+        if !waits_of.is_empty() && waits_of.iter().all(is_own) && turn.has_handled() {
             let look = self.core.look();
-            if !look.is_receiving && look.mailbox > 0 {
+            let is_known = look.others as usize == waits_of.len();
+            if is_known && !look.is_receiving && look.mailbox > 0 {
                 self.executor.hooks().asks_itself(&self.core.info());
             }
         }

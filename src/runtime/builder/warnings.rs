@@ -20,10 +20,10 @@ impl Builder {
     /// The default is 100 ms if greenroom is built with debug assertions, as `cargo build` and
     /// `cargo test` do, and `None` otherwise.
     ///
-    /// A turn is one poll of a task, or of an actor, which handles up to a
-    /// [batch](Builder::batch) of messages. It holds its worker for as long as it lasts, so a
-    /// blocking call in it delays all other tasks. Such a call belongs in
-    /// [`unblock`](crate::unblock()). The warning names the actor or task, and where it was spawned.
+    /// A turn is one poll of a task, or of an actor, which handles up to a [batch](Builder::batch)
+    /// of messages. It holds its worker for as long as it lasts, so a blocking call in it delays
+    /// all other tasks. Such a call belongs in [`unblock`](crate::unblock()). The warning names the
+    /// actor or task, and where it was spawned.
     ///
     /// Turns on pinned threads and stages count as well. These do not:
     ///
@@ -107,28 +107,37 @@ impl Builder {
     ///   message, and all of whose addresses its own [`Context`](crate::Context) has made. It may
     ///   keep one of them, and then never ends.
     ///
-    /// Each is reported once, with the names of the actors. Where these were spawned is known if the
-    /// runtime warns of [long turns](Builder::long_turns). The waits go on;
+    /// These actors and calls are polled once more, to see that they still wait. Then each wait is
+    /// reported once, with the names of the actors and where they were spawned. The waits go on;
     /// [`detect_deadlocks`](Builder::detect_deadlocks) ends asks. An actor that asks itself is
     /// reported at the end of the turn that does so, if that turn has received a message.
     ///
-    /// Nothing is reported that something else may end. An actor with another waker is left out, for
-    /// example one that awaits a socket, a signal, a timer or a foreign channel as well. So is
-    /// one with a [`WeakAddress`](crate::WeakAddress). While a timer is armed, a job of
-    /// [`unblock`](crate::unblock()) runs, or a [`KeepAlive`](crate::KeepAlive) or
-    /// [`Stage`](crate::Stage) exists, nothing is reported at all. The same holds with a
-    /// [`driver`](Builder::driver), and in a simulation, which has its own report.
+    /// Nothing is reported that something else may end. An actor with another waker is left out,
+    /// for example one that awaits a socket, a signal, a timer or a foreign channel as well. So is
+    /// one with a [`WeakAddress`](crate::WeakAddress), with children, with sources or with
+    /// restarts, and one that waits in [`concurrently`](crate::concurrently()), or that was
+    /// stopped. While a timer is armed, a job of [`unblock`](crate::unblock()) runs, or a
+    /// [`KeepAlive`](crate::KeepAlive) or [`Stage`](crate::Stage) exists, nothing is reported at
+    /// all. The same holds with a [`driver`](Builder::driver), with
+    /// [polling](crate::policy::Stealing::polling) workers, which never rest for that long, and in
+    /// a simulation, which has its own report.
     ///
-    /// An actor is taken to have the requests that it has received. If it gives one to something that
-    /// the runtime does not see, and asks the asker meanwhile, it looks as if it waited for itself:
-    /// hold a `KeepAlive`. With [`around_threads`](Builder::around_threads), where another runtime
-    /// may have a request, cycles of asks are not reported, except for an ask of an actor to itself.
+    /// An address that a context has made may be elsewhere. So a wait for an end is reported only
+    /// while no task waits, and no actor or call of [`block_on`](crate::Runtime::block_on) has such
+    /// another waker. What other threads have is not known: hold a `KeepAlive` there.
+    ///
+    /// An actor is taken to have the requests that it has received. If it gives one to something
+    /// that the runtime does not see, and asks the asker meanwhile, it looks as if it waited for
+    /// itself: hold a `KeepAlive`. With [`around_threads`](Builder::around_threads), where another
+    /// runtime may have a request, cycles of asks are not reported, except for an ask of an actor
+    /// to itself.
     ///
     /// # Cost
     ///
-    /// A turn that ends while its actor does not receive takes a lock that few threads share, and
-    /// notes in about 150 bytes what the actor waits for. An address that a context makes, and its
-    /// drop, take a lock that all threads of the runtime share.
+    /// The runtime keeps the location of each spawn. A turn that ends while its actor does not
+    /// receive takes a lock that few threads share, and notes in about 150 bytes what the actor
+    /// waits for. An address that a context makes, and its drop, take a lock that all threads of
+    /// the runtime share.
     ///
     /// With a driver, and in a simulation, waits are noted for [`report`](crate::Runtime::report)
     /// alone.

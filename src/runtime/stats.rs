@@ -206,7 +206,7 @@ impl Inner {
     }
 
     /// Describes each cell that is not in `spare`, on the workers and elsewhere.
-    pub(super) fn describe_cells(&self, spare: &[TaskKey], mut each: impl FnMut(TaskInfo, Look)) {
+    pub(crate) fn describe_cells(&self, spare: &[TaskKey], mut each: impl FnMut(TaskInfo, Look)) {
         self.live.describe_cells(spare, &mut each);
         self.hosts.describe_cells(spare, &mut each);
     }

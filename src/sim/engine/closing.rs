@@ -133,9 +133,10 @@ impl Simulation {
         self.cancel_all(inner);
         inner.shutdown.complete();
         self.drain(inner);
-        let left = inner.cells();
+        let (mut held, exempt) = (Vec::new(), inner.shutdown.exempted());
+        inner.describe_cells(&exempt, |actor, _| held.push(actor));
         inner.trace_end();
-        inner.set_report(closing.alive, (left, Vec::new()), 0);
+        inner.set_report(closing.alive, (inner.cells(), held), 0);
         self.let_hosts_go(inner);
         self.state.lock().running = running;
     }

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use greenroom::policy::Simulated;
+use greenroom::policy::{Simulated, TaskInfo};
 use greenroom::time::{Instant, sleep};
 use greenroom::{Context, Fault, Runtime, actor, spawn, unblock, yield_now};
 
@@ -33,6 +33,8 @@ fn the_report_counts_ended_and_cancelled_actors() {
             (report, start.elapsed())
         });
         assert_eq!((report.ended, report.cancelled), (1, 1));
+        let cancelled: Vec<_> = report.cancelled_actors.iter().map(TaskInfo::id).collect();
+        assert_eq!(cancelled, [stays.id()]);
         assert_eq!((report.unhandled, report.left_behind), (3, 0));
         assert!(
             after >= Duration::from_secs(60),

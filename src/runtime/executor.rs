@@ -125,8 +125,8 @@ impl TaskHooks for Inner {
         Inner::task_completed(self);
     }
 
-    fn asks_itself(&self, actor: &TaskInfo) {
-        self.warn_of_own_ask(actor);
+    fn asks_itself(&self, actor: &TaskInfo, may_hang: bool, has_received: bool) -> bool {
+        self.judge_own_ask(actor, may_hang, has_received)
     }
 
     fn own_address(&self, actor: u64, is_new: bool) {

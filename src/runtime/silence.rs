@@ -139,17 +139,32 @@ impl Inner {
         }
     }
 
-    /// Warns that an actor waits for an answer of its own, once.
-    pub(super) fn warn_of_own_ask(&self, actor: &TaskInfo) {
+    /// Warns once of an actor that waits for an answer of its own, if it `may_hang` at the ends of two
+    /// turns, the first of which has received a message. Returns whether the second one is to follow.
+    ///
+    /// A task to which the first turn has given the context receives by then.
+    pub(super) fn judge_own_ask(
+        &self,
+        actor: &TaskInfo,
+        may_hang: bool,
+        has_received: bool,
+    ) -> bool {
+        if !self.options.endless_waits || self.is_simulated() {
+            return false;
+        }
+        let was_suspected = self.silence.unsuspect_own_ask(actor.id());
+        if !may_hang || !was_suspected {
+            return may_hang && has_received && self.silence.suspect_own_ask(actor.id());
+        }
         let path = Deadlock::new(format!("{actor} → {actor}"), true);
-        if self.options.endless_waits && !self.is_simulated() && self.silence.is_news(path.as_str())
-        {
+        if self.silence.is_news(path.as_str()) {
             let mut found = Vec::new();
             self.describe_actors(|status| {
                 found.extend((status.task == *actor).then_some(status));
             });
             self.warnings.warn(&Warning::EndlessWait(path, found));
         }
+        false
     }
 
     /// Looks for waits that never end and were not reported yet. Returns `None` if it has not

@@ -55,6 +55,8 @@ pub(crate) struct Silence {
     named: Mutex<BTreeSet<String>>,
     /// The paths that the last look has found first.
     suspected: Mutex<BTreeSet<String>>,
+    /// The actors whose last turn has ended with an ask to itself.
+    own_asks: Mutex<BTreeSet<u64>>,
     /// What a worker has found while it sleeps, and reports when it is awake.
     found: Mutex<Findings>,
 }
@@ -72,6 +74,7 @@ impl Silence {
             own_addresses: Mutex::new(HashMap::new()),
             named: Mutex::new(BTreeSet::new()),
             suspected: Mutex::new(BTreeSet::new()),
+            own_asks: Mutex::new(BTreeSet::new()),
             found: Mutex::new(Findings::default()),
         }
     }
@@ -171,6 +174,16 @@ impl Silence {
     /// Notes that a report has this path. Returns whether it is the first one.
     pub(super) fn is_news(&self, path: &str) -> bool {
         self.named.lock().insert(path.to_owned())
+    }
+
+    /// Notes that the actor's turn ends with an ask to itself. Returns whether it was not noted.
+    pub(super) fn suspect_own_ask(&self, actor: u64) -> bool {
+        self.own_asks.lock().insert(actor)
+    }
+
+    /// Returns whether that was noted at the end of the actor's last turn, and forgets it.
+    pub(super) fn unsuspect_own_ask(&self, actor: u64) -> bool {
+        self.own_asks.lock().remove(&actor)
     }
 
     pub(super) fn keep(&self, found: Findings) {

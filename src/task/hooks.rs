@@ -45,9 +45,11 @@ pub trait TaskHooks: Send + Sync {
     /// not dropped yet.
     fn task_completed(&self) {}
 
-    /// Warns that an actor waits for an answer of its own, and receives no message meanwhile.
-    fn asks_itself(&self, actor: &TaskInfo) {
-        let _ = actor;
+    /// Judges that an actor waits for an answer of its own at the end of a turn. It `may_hang` if
+    /// nothing else wakes it, or receives the question. Returns whether it is to be polled again.
+    fn asks_itself(&self, actor: &TaskInfo, may_hang: bool, has_received: bool) -> bool {
+        let _ = (actor, may_hang, has_received);
+        false
     }
 
     /// Counts an address that the context of an actor has made, or uncounts it.

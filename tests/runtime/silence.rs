@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use futures::future::{pending, select};
+use futures::future::{Either, pending, select};
 use greenroom::policy::{Prioritized, Sharing, Simulated};
 use greenroom::{ActorWait, Address, Context, Handle, Reply, Runtime, Warning, ctrl_c, spawn};
 
@@ -206,6 +206,55 @@ fn a_runtime_with_a_stage_reports_nothing() {
     drop(end);
     stage.join().unwrap();
     assert!(is_cycle_of_two(&warned.recv().unwrap()));
+}
+
+/// Asks itself while the same task receives.
+async fn selects(mut cx: Context<Reply<()>>) {
+    let own = cx.address();
+    cx.recv().await.unwrap().send(());
+    let mut ask = own.ask(|reply| reply);
+    while let Either::Left((reply, _)) = select(pin!(cx.recv()), &mut ask).await {
+        reply.unwrap().send(());
+    }
+}
+
+/// Gives its context to a task, in a turn that has received nothing.
+async fn moves_its_context(mut cx: Context<Reply<()>>) {
+    let own = cx.address();
+    cx.recv().await.unwrap().send(());
+    greenroom::yield_now().await;
+    let receives = greenroom::spawn(async move { cx.recv().await.unwrap().send(()) });
+    own.ask(|reply| reply).await.unwrap();
+    receives.await;
+}
+
+/// Receives the answer of its own as a message.
+async fn gets_the_answer(mut cx: Context<Option<Reply<()>>>) {
+    cx.recv().await.unwrap().unwrap().send(());
+    let asked = cx.address().request(Some);
+    cx.on_answer(asked, |_| None);
+    while let Some(Some(reply)) = cx.recv().await {
+        reply.send(());
+    }
+}
+
+#[test]
+fn asks_to_oneself_that_something_receives_are_not_reported() {
+    let (runtime, warned) = runtime();
+    runtime.block_on(async {
+        for _ in 0..100 {
+            let (selects, moves) = (spawn!(selects(_)), spawn!(moves_its_context(_)));
+            let gets = spawn!(gets_the_answer(_));
+            selects.ask(|reply| reply).await.unwrap();
+            moves.ask(|reply| reply).await.unwrap();
+            gets.ask(Some).await.unwrap();
+            selects.join().await.unwrap();
+            moves.join().await.unwrap();
+            gets.join().await.unwrap();
+        }
+    });
+    drop(runtime);
+    assert!(warned.recv().is_err());
 }
 
 #[test]

@@ -335,8 +335,7 @@ where
 
     /// Passes on what the turn has noted of the actor's waits, if it does not receive.
     ///
-    /// Warns of an ask of the actor to itself, if nothing else has a waker, the question is in the
-    /// mailbox, and the turn has received a message: then no other task has the context.
+    /// Has an ask of the actor to itself judged, if it waits for nothing else.
     #[cold]
     #[inline(never)]
     fn note_waits(&self, header: NonNull<Header>, turn: &CurrentRun) {
@@ -350,12 +349,15 @@ where
         }
         let own = self.core.header.id();
         let is_own = |wait: &NotedWait| wait.for_what == WaitsFor::Answer && wait.to == own;
-        let waits_of = waits.as_slice();
-        if !waits_of.is_empty() && waits_of.iter().all(is_own) && turn.has_handled() {
+        let asks = waits.as_slice();
+        if !asks.is_empty() && asks.iter().all(is_own) {
             let look = self.core.look();
-            let is_known = look.others as usize == waits_of.len();
-            if is_known && !look.is_receiving && look.mailbox > 0 {
-                self.executor.hooks().asks_itself(&self.core.info());
+            let is_known = look.others as usize == asks.len();
+            let may_hang = is_known && !look.is_receiving && look.mailbox > 0;
+            let (hooks, actor) = (self.executor.hooks(), self.core.info());
+            if hooks.asks_itself(&actor, may_hang, turn.has_handled()) {
+                // SAFETY: (CELL-4) the cell has not ended, and this is its run.
+                unsafe { Header::waker(header) }.wake_by_ref();
             }
         }
         self.executor.note_waits(header, waits);

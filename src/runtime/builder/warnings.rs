@@ -109,8 +109,9 @@ impl Builder {
     ///
     /// These actors and calls are polled once more, to see that they still wait. Then each wait is
     /// reported once, with the names of the actors and where they were spawned. The waits go on;
-    /// [`detect_deadlocks`](Builder::detect_deadlocks) ends asks. An actor that asks itself is
-    /// reported at the end of the turn that does so, if that turn has received a message.
+    /// [`detect_deadlocks`](Builder::detect_deadlocks) ends asks. An actor that asks itself, in a
+    /// turn that has received a message, is reported at the end of the next turn. It should not give
+    /// its context to a task in that turn: the task may be late.
     ///
     /// Nothing is reported that something else may end. An actor with another waker is left out,
     /// for example one that awaits a socket, a signal, a timer or a foreign channel as well. So is

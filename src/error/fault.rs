@@ -129,15 +129,19 @@ impl<'a> UnhandledFault<'a> {
             ""
         }
     }
+
+    /// Returns the words for the actor or the task.
+    pub(crate) fn subject(&self) -> String {
+        match (self.actor, self.name) {
+            (Some(actor), _) => actor.to_string(),
+            (None, Some(name)) => format!("a task of {name}"),
+            (None, None) => "task".to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for UnhandledFault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.part())?;
-        match (self.actor, self.name) {
-            (Some(actor), _) => write!(f, "{actor} {}", self.fault),
-            (None, Some(name)) => write!(f, "a task of {name} {}", self.fault),
-            (None, None) => write!(f, "task {}", self.fault),
-        }
+        write!(f, "{}{} {}", self.part(), self.subject(), self.fault)
     }
 }

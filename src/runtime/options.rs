@@ -8,7 +8,7 @@ use super::driver::Driver;
 use super::observer::Observer;
 use super::thread_set::Around;
 use super::warning::OnWarning;
-use crate::error::UnhandledFault;
+use crate::error::{Fault, UnhandledFault};
 use crate::stderr::print_line;
 use crate::sync::Process;
 use crate::tracer::Tracer;
@@ -50,9 +50,13 @@ pub(crate) struct RuntimeOptions {
 
 /// Prints a fault to stderr, the default of [`Builder::on_fault`](super::Builder::on_fault).
 pub(crate) fn print_fault(unhandled: &UnhandledFault<'_>) {
-    let end = match unhandled.part() {
-        "" => " and was not joined",
-        _ => "",
-    };
-    print_line(format_args!("{unhandled}{end}"));
+    match unhandled.fault {
+        Fault::Panicked(panic) if unhandled.part().is_empty() => {
+            let subject = unhandled.subject();
+            print_line(format_args!(
+                "{subject} panicked and was not joined: {panic}"
+            ));
+        }
+        _ => print_line(format_args!("{unhandled}")),
+    }
 }

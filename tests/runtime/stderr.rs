@@ -15,7 +15,7 @@ const PANIC: &str = "nobody joins this";
 
 /// The texts that [`give_all_kinds_of_lines`] prints.
 const LINES: [&str; 3] = [
-    "panicked: nobody joins this and was not joined",
+    "panicked and was not joined: nobody joins this",
     "held a worker for ",
     "held its thread for ",
 ];

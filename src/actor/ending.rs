@@ -34,6 +34,11 @@ impl<M> Address<M> {
     ///   results are received before `None`.
     /// - The value of the actor goes to `join`. It is not restarted.
     ///
+    /// A request in flight ([`on_answer`](Context::on_answer), [`on_return`](Context::on_return))
+    /// is a source, and is dropped at the next `recv`. To finish it, give it to an actor that
+    /// awaits it, as here, and stop that actor: one worker for each request that may run at a time.
+    /// [`Group::stop_now`](crate::registry::Group::stop_now) stops all of them.
+    ///
     /// ```
     /// use futures::channel::oneshot;
     /// use greenroom::{Context, spawn};

@@ -22,8 +22,10 @@ use crate::task::run;
 /// [`Address::reserve`] returns a permit. It counts as an accepted message, so it may still be used
 /// after [`stop`](Address::stop). Dropping it gives up the room.
 ///
-/// A permit is no address: an actor without addresses closes. But an unused permit delays the end of
-/// a closed actor: `recv` returns `None` only when all permits are used or dropped.
+/// A permit is no address: an actor without addresses closes. But an unused permit delays the end
+/// of a closed actor: `recv` returns `None` only when all permits are used or dropped. An actor
+/// that is stopped waits for its [children](crate::Context::adopt). If it still has a permit of
+/// one, each waits for the other: drop it before the next `recv`.
 #[must_use = "dropping a permit gives up its room in the mailbox"]
 pub struct Permit<M> {
     /// `None` once it was used.

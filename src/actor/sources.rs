@@ -156,6 +156,9 @@ impl<M: Send + 'static> Context<M> {
 
     /// Delivers the items of a stream as messages, until the stream ends or the guard is dropped.
     ///
+    /// The end of the stream is no message. An actor that others keep open, such as an
+    /// [adopted](Context::adopt) one, chains one: `lines.map(Some).chain(stream::iter([None]))`.
+    ///
     /// ```
     /// use greenroom::{Context, spawn};
     ///

@@ -276,7 +276,9 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///
     /// A place is a [`Runtime`](crate::Runtime), a [`Pinned`](crate::Pinned) thread, a
     /// [`Stage`](crate::Stage), or a dedicated thread ([`Detached`]). On all but a runtime the actor's
-    /// future need not be `Send`. On the stage of the calling thread, neither need its arguments:
+    /// future need not be `Send`. Its result is `Send` everywhere, since `join` may be elsewhere: a
+    /// boxed error is a `Box<dyn Error + Send + Sync>`. On the stage of the calling thread, the
+    /// arguments need not be `Send` either:
     ///
     /// ```
     /// use greenroom::{Context, Pinned, spawn};
@@ -355,7 +357,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         M: Send + 'static,
         A: 'static,
         Fut: Future + 'static,
-        Fut::Output: Send + 'static,
+        Fut::Output: Send + 'static, // on any place, since `join` may be elsewhere
         On: SpawnTarget<Fut> + SpawnFrom<A>,
     {
         let (executor, _kept) = match self.judge() {
@@ -392,7 +394,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         M: Send + 'static,
         A: 'static,
         Fut: Future + 'static,
-        Fut::Output: Send + 'static,
+        Fut::Output: Send + 'static, // on any place, since `join` may be elsewhere
         On: SpawnTarget<Fut> + SpawnFrom<A>,
     {
         self.try_spawn_sent()

@@ -53,7 +53,9 @@ pub struct Detached;
     message = "an actor with this future cannot run on `{Self}`",
     note = "the workers of a runtime need a future that is `Send`",
     note = "others can run on a pinned thread, `on = &pinned`, or on a thread of their own, \
-            `on = greenroom::Detached`"
+            `on = greenroom::Detached`",
+    note = "with the feature `tokio`, a `tokio::runtime::Handle` is a place by reference: \
+            `on = &handle`"
 )]
 pub trait SpawnTarget<Fut>: sealed::ExecutorSource {}
 
@@ -61,6 +63,12 @@ pub trait SpawnTarget<Fut>: sealed::ExecutorSource {}
 ///
 /// `A` is the function, closure or value, with its arguments. It must be `Send`, unless the place is
 /// the [`Stage`] of this thread, which it never leaves.
+#[diagnostic::on_unimplemented(
+    message = "an actor cannot be spawned on `{Self}`",
+    note = "places are `on = &runtime`, `on = &pinned`, `on = &stage`, `on = greenroom::Detached`",
+    note = "with the feature `tokio`, a `tokio::runtime::Handle` is a place by reference: \
+            `on = &handle`"
+)]
 pub trait SpawnFrom<A>: sealed::ExecutorSource {
     /// Drops an actor that a shutdown has refused.
     #[doc(hidden)]

@@ -104,7 +104,8 @@
 ///   them, `#[must_use]` and `#[deprecated]` for the method of the address, `#[expect]` and
 ///   `#[inline]` for that of the actor. Other attributes are refused.
 /// - Comments before `impl` are those of the address. `#[cfg]` and `#[allow]` hold for everything,
-///   `#[derive]` for the messages.
+///   `#[derive]` for the messages. A derive needs its trait also for each [`Reply`](crate::Reply),
+///   which has no serde of its own.
 /// - The types of parameters and results are written out, since `Self` would be the address or the
 ///   messages. Neither a handler nor the declaration has type parameters: `impl Stack<u32> as ..`
 ///   is possible, `impl<T> Stack<T> as ..` is not.

@@ -93,6 +93,9 @@ impl<T> AskState<T> {
 /// A reply can be sent to another actor, stored, and answered later, from any thread. Dropping it
 /// without an answer ends the ask with [`AskError::NoReply`].
 ///
+/// A reply has no serde of its own. In a message to other machines, its field has
+/// `#[serde(with = "greenroom_cluster::reply")]`.
+///
 /// If it is dropped while its actor unwinds, the ask ends when the actor has caught the panic. Code
 /// inside of the turn may catch the panic first. The ask then ends when the turn ends or blocks in
 /// greenroom, or when it drops another reply.

@@ -9,6 +9,9 @@
 //! any future; most are asks. Nothing starts before the first poll, and dropping one of these
 //! futures drops the requests in it, which cancels them. [`timeout`](crate::time::timeout()) limits
 //! the wait.
+//!
+//! For the first of two futures, other crates have `futures::future::select` and
+//! `futures_lite::future::or`.
 
 pub(crate) mod concurrently;
 pub(crate) mod retry;

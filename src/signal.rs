@@ -48,6 +48,31 @@ use crate::waiters::Waiters;
 ///     println!("stopping");
 /// });
 /// ```
+///
+/// The first Ctrl-C may stop an actor, and the second one kill it:
+///
+/// ```no_run
+/// use greenroom::{Context, ctrl_c, spawn};
+///
+/// async fn crawl(mut cx: Context<String>) {
+///     while let Some(page) = cx.recv().await {
+///         println!("fetches {page}");
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let crawl = spawn!(crawl(_));
+///     ctrl_c().await.unwrap();
+///     crawl.stop();
+///     let crawler = crawl.address();
+///     let kill = async move {
+///         ctrl_c().await.unwrap();
+///         crawler.kill();
+///     };
+///     greenroom::spawn(kill).detach();
+///     println!("the crawler has ended: {:?}", crawl.join().await);
+/// });
+/// ```
 pub async fn ctrl_c() -> io::Result<()> {
     next(Signal::Interrupt).await
 }

@@ -163,6 +163,10 @@
 //!   perhaps while all other tasks wait. The report names the asks and sends that wait meanwhile.
 //! - In [`explore`], a run that does something else when it is repeated.
 //!
+//! The panic hook prints each panic, also one that a restart follows. A test with many of them sets
+//! a hook that returns if [`is_contained`](crate::is_contained()): the report has the text of the
+//! panic that failed.
+//!
 //! # What it finds
 //!
 //! - Bugs that depend on the order in which tasks run.

@@ -121,7 +121,8 @@ pub struct ChildStatus {
     pub name: Option<String>,
     /// The [number](crate::Context::incarnation_number) of its incarnation: 0 for the first.
     pub incarnation: u64,
-    /// How often it was restarted, for any reason.
+    /// How often it was restarted, for any reason. A restart counts when it begins, so one that a
+    /// back-off delays does not count yet.
     pub restarts: u64,
     /// What it does now.
     pub state: ChildState,

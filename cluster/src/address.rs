@@ -50,6 +50,11 @@ use crate::remote::Remote;
 ///     }
 /// }
 /// ```
+///
+/// An actor that must not wait takes `node.all::<M>("tally").into_iter().next()` for each message.
+/// [`all`](crate::Node::all) looks only at names that are known here: once at each connected node,
+/// and under a lock. The actor keeps the address until the next one is here. Otherwise each message
+/// opens a stream and closes it.
 pub struct RemoteAddress<M> {
     stream: OutgoingHandle,
     message: PhantomData<fn(M)>,
@@ -182,6 +187,27 @@ impl<M: Remote> RemoteAddress<M> {
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is lost.
+    ///
+    /// # In an actor
+    /// [`on_return`](greenroom::Context::on_return) delivers the end as a message, and keeps the
+    /// actor open until then:
+    ///
+    /// ```
+    /// use greenroom::{Context, Fault};
+    /// use greenroom_cluster::{Remote, RemoteAddress, RemoteEnd};
+    ///
+    /// enum Message {
+    ///     Ended(Result<RemoteEnd, Fault>),
+    /// }
+    ///
+    /// async fn front<M: Remote>(mut cx: Context<Message>, far: RemoteAddress<M>) {
+    ///     let watched = far.clone();
+    ///     cx.on_return(async move { watched.ended().await }, Message::Ended);
+    ///     while let Some(Message::Ended(end)) = cx.recv().await {
+    ///         println!("the actor on {}: {end:?}", far.node());
+    ///     }
+    /// }
+    /// ```
     pub async fn ended(&self) -> RemoteEnd {
         RemoteEnd::of(&self.stream.ended().await)
     }

@@ -33,6 +33,53 @@ use crate::remote::Remote;
 /// # Cancel safety
 /// Dropping the future makes [`Reply::is_wanted`] false on the other node. The question may be
 /// handled nevertheless.
+///
+/// # In an actor
+/// An actor that receives meanwhile gives the ask, with a clone of the address, to
+/// [`on_return`](greenroom::Context::on_return):
+///
+/// ```
+/// # use greenroom::{Context, Fault, Reply, spawn};
+/// # use greenroom_cluster::{Node, Remote, RemoteAddress, RemoteAskError};
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Double(u32, #[serde(with = "greenroom_cluster::reply")] Reply<u32>);
+/// # impl Remote for Double {
+/// #     const KIND: &'static str = "double/1";
+/// # }
+/// # async fn doubler(mut cx: Context<Double>) {
+/// #     while let Some(Double(number, reply)) = cx.recv().await {
+/// #         reply.send(2 * number);
+/// #     }
+/// # }
+/// enum Message {
+///     Answered(Result<Result<u32, RemoteAskError>, Fault>),
+/// }
+///
+/// async fn front(mut cx: Context<Message>, far: RemoteAddress<Double>) -> u32 {
+///     for number in [10, 11] {
+///         let far = far.clone();
+///         let asked = async move { far.ask(|reply| Double(number, reply)).await };
+///         cx.on_return(asked, Message::Answered);
+///     }
+///     let mut sum = 0;
+///     while let Some(Message::Answered(answer)) = cx.recv().await {
+///         if let Ok(Ok(answer)) = answer {
+///             sum += answer;
+///         }
+///     }
+///     sum
+/// }
+///
+/// # greenroom::run(async {
+/// let node = Node::builder("here").open().await?;
+/// let doubler = spawn!(doubler(_));
+/// let _published = node.publish("doubler", &doubler)?;
+/// let far = node.lookup("doubler").await?;
+/// assert_eq!(spawn!(front(_, far)).join().await?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
 #[must_use = "an ask does nothing unless it is awaited"]
 pub struct RemoteAsk<'a, M, T, F> {
     stream: &'a Arc<Outgoing>,

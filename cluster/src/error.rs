@@ -117,7 +117,7 @@ impl<M> std::error::Error for NotSent<M> {}
 /// | `Undecodable` | no, or the answer could not be decoded | no: look the actor up again |
 /// | `Lost`, `TimedOut` | perhaps, or later | if the question may be handled twice |
 /// | `NoReply` | perhaps | if the question may be handled twice |
-/// | `Refused` | yes, or the refusal is about a third node | as the [`Refusal`] says |
+/// | `Refused` | yes, or it was passed on to a third node, which is lost: the kind is then [`Unavailable`](greenroom::RefusalKind::Unavailable) | as the [`Refusal`] says |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteAskError {

@@ -10,6 +10,11 @@ use serde::de::DeserializeOwned;
 /// [`KIND`](Remote::KIND) names the type and its version on the wire. A node compares it before it
 /// decodes a message, so two programs never misread each other.
 ///
+/// # Replies
+/// A [`Reply`](greenroom::Reply) has no serde of its own, so its field has the attribute
+/// `#[serde(with = "greenroom_cluster::reply")]`. [`handlers!`](greenroom::handlers!) cannot add
+/// that. So messages of a handler with a result cannot be `Remote`: write the enum by hand.
+///
 /// # When a type changes
 /// The encoding is [postcard](https://docs.rs/postcard): fields and variants have no names. So a
 /// new field, another order or another type changes the format, and needs another `KIND`:

@@ -2,6 +2,11 @@
 //!
 //! The right to answer leaves the message when it is encoded. It is taken once, so a message that
 //! is encoded twice asks once.
+//!
+//! A [`Reply`] that came from elsewhere travels on, also one of an actor here or of another
+//! package. In a message of [`tell`](crate::RemoteAddress::tell) or
+//! [`send`](crate::RemoteAddress::send), it is refused as
+//! [`Unavailable`](greenroom::RefusalKind::Unavailable) if the node is lost.
 
 use std::sync::Arc;
 

@@ -16,12 +16,20 @@
 //!   else serde reads from a string have no quotes. A type that takes any value, such as a flattened
 //!   or an untagged one, gets JSON where the text is JSON, and otherwise strings.
 //! - A request that is no value of its type is answered with 400, and its actor never sees it.
+//! - A type is asked with `GET`, `HEAD` and `POST`. `OPTIONS` lists its methods, and all others are
+//!   answered with 405. A type that changes something is [`post_only`](ServerBuilder::post_only).
 //!
 //! # Answers
 //! - The answer is JSON, plain or in an [envelope](Answers::Envelope).
 //! - A [`Refusal`](greenroom::Refusal) is answered with its error code, if that is a status from
 //!   200 to 599: a status below 200 is no final answer of HTTP. Otherwise the status is 503 if the
 //!   actor has ended or its load is heavy, 504 after a timeout, and 500 in all other cases.
+//! - A refusal is JSON as well: an object with the fields `kind`, `condition`, `explanation`,
+//!   `error_code` and `exit_status`, of which the last two may be `null`. A [`Client`] makes the
+//!   same refusal of it. The kinds are called as in [`RefusalKind`](greenroom::RefusalKind), but
+//!   for two: `Unavailable` is `TemporarilyUnavailable`, and `Fault` is `Faulted`.
+//! - What the server itself refuses, such as a request with 400, 403 or 404, is a line of
+//!   `text/plain`.
 //! - The answers of a connection are sent in the order of the requests.
 //! - When a client is gone, its [`Reply`](greenroom::Reply) is not wanted any more. A client that has
 //!   closed its sending side counts as gone.

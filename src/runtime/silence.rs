@@ -139,8 +139,9 @@ impl Inner {
         }
     }
 
-    /// Warns once of an actor that waits for an answer of its own, if it `may_hang` at the ends of two
-    /// turns, the first of which has received a message. Returns whether the second one is to follow.
+    /// Warns once of an actor that waits for an answer of its own, if it `may_hang` at the ends of
+    /// two turns, the first of which has received a message. Returns whether the second one is to
+    /// follow.
     ///
     /// A task to which the first turn has given the context receives by then.
     pub(super) fn judge_own_ask(

@@ -99,7 +99,9 @@ impl<M> Core<M> {
         let addresses = self.mailbox.addresses();
         let has_context = !flags.has(Flags::CLOSED);
         let has_handle = flags.has(Flags::JOINABLE);
-        let known = [addresses > 0, has_handle, has_context].map(u32::from);
+        // Its only loan has a reference, such as that of the supervision of this actor's restarts.
+        let has_loan = flags.has(Flags::LENT) && !flags.has(Flags::RELENT);
+        let known = [addresses > 0, has_handle, has_context, has_loan].map(u32::from);
         Look {
             mailbox: self.mailbox.len(),
             is_dormant: !flags.has(Flags::ACTIVE),

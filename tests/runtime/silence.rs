@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::{Either, pending, select};
 use greenroom::policy::{Prioritized, Sharing, Simulated};
+use greenroom::supervise::Restarts;
 use greenroom::{ActorWait, Address, Context, Handle, Reply, Runtime, Warning, ctrl_c, spawn};
 
 use crate::child::alone;
@@ -59,6 +60,17 @@ fn a_worker_reports_actors_that_ask_each_other() {
     let warning = warned.recv().unwrap();
     assert!(is_cycle_of_two(&warning), "{warning}");
     assert!(warning.to_string().contains("silence.rs:"), "{warning}");
+}
+
+#[test]
+fn restarted_actors_that_ask_each_other_are_reported() {
+    let (runtime, warned) = runtime();
+    let restarts = Restarts::on_fault;
+    let [a, b] =
+        ["a", "b"].map(|name| spawn!(shy(_), name = name, restart = restarts(), on = &runtime));
+    befriend(&a, &b);
+    let warning = warned.recv().unwrap();
+    assert!(is_cycle_of_two(&warning), "{warning}");
 }
 
 #[test]

@@ -115,13 +115,12 @@ impl Builder {
     ///
     /// Nothing is reported that something else may end. An actor with another waker is left out,
     /// for example one that awaits a socket, a signal, a timer or a foreign channel as well. So is
-    /// one with a [`WeakAddress`](crate::WeakAddress), with children, with sources or with
-    /// restarts, and one that waits in [`concurrently`](crate::concurrently()), or that was
-    /// stopped. While a timer is armed, a job of [`unblock`](crate::unblock()) runs, or a
-    /// [`KeepAlive`](crate::KeepAlive) or [`Stage`](crate::Stage) exists, nothing is reported at
-    /// all. The same holds with a [`driver`](Builder::driver), with
-    /// [polling](crate::policy::Stealing::polling) workers, which never rest for that long, and in
-    /// a simulation, which has its own report.
+    /// one with a [`WeakAddress`](crate::WeakAddress), with children or with sources, and one that
+    /// waits in [`concurrently`](crate::concurrently()), or that was stopped. While a timer is
+    /// armed, a job of [`unblock`](crate::unblock()) runs, or a [`KeepAlive`](crate::KeepAlive) or
+    /// [`Stage`](crate::Stage) exists, nothing is reported at all. The same holds with a
+    /// [`driver`](Builder::driver), with [polling](crate::policy::Stealing::polling) workers, which
+    /// never rest for that long, and in a simulation, which has its own report.
     ///
     /// An address that a context has made may be elsewhere. So a wait for an end is reported only
     /// while no task waits, and no actor or call of [`block_on`](crate::Runtime::block_on) has such

@@ -113,6 +113,7 @@ fn threads(name: &str) -> usize {
 fn one_worker() -> Runtime {
     Runtime::builder()
         .long_turns(None)
+        .endless_waits(false)
         .workers(1)
         .build()
         .unwrap()
@@ -266,6 +267,7 @@ fn actors_free_their_memory_however_they_end() {
     std::panic::set_hook(Box::new(|_| {}));
     let runtime = Runtime::builder()
         .long_turns(None)
+        .endless_waits(false)
         .workers(1)
         .on_fault(|_| {})
         .build()
@@ -455,6 +457,7 @@ fn restartable_actors_free_their_memory_however_they_end() {
     let Some(_alone) = alone() else { return };
     let runtime = Runtime::builder()
         .long_turns(None)
+        .endless_waits(false)
         .workers(1)
         .on_fault(|_| {})
         .build()
@@ -693,6 +696,7 @@ fn a_burst_of_blocking_calls_leaves_one_thread_and_at_most_64_kib() {
     let Some(_alone) = alone() else { return };
     let runtime = Runtime::builder()
         .long_turns(None)
+        .endless_waits(false)
         .workers(1)
         .thread_name("soak");
     let runtime = runtime.blocking_idle(Duration::from_millis(1));
@@ -725,6 +729,7 @@ fn a_hundred_thousand_workers_of_markets_leave_neither_memory_nor_threads() {
     std::panic::set_hook(Box::new(|_| {}));
     let runtime = Runtime::builder()
         .long_turns(None)
+        .endless_waits(false)
         .workers(1)
         .on_fault(|_| {});
     let runtime = runtime.blocking_idle(Duration::from_millis(1));

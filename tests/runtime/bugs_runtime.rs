@@ -64,6 +64,8 @@ fn a_runtime_may_end_while_other_threads_wake_its_tasks(home: &Home) {
                 let (over, wakers) = (&over, &wakers);
                 scope.spawn(move || {
                     while !over.load(Ordering::SeqCst) {
+                        // A worker waits for this lock in a turn.
+                        std::thread::yield_now();
                         let some: Vec<Waker> = wakers.lock().unwrap().drain(..).collect();
                         some.iter().for_each(Waker::wake_by_ref);
                         // Also wakes tasks that were dropped before.

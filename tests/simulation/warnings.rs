@@ -148,7 +148,8 @@ fn a_turn_below_the_limit_is_not_reported() {
 fn without_a_limit_nothing_is_reported_and_no_place_is_kept() {
     within(WATCH, || {
         let (builder, warnings) = warning(Duration::ZERO);
-        let runtime = builder.workers(1).long_turns(None).build().unwrap();
+        let builder = builder.workers(1).long_turns(None).endless_waits(false);
+        let runtime = builder.build().unwrap();
         let actor = runtime.block_on(async {
             let actor = spawn!(answer(_));
             keep_busy(&actor).await;

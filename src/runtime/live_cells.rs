@@ -339,7 +339,8 @@ pub struct ActorStatus {
     /// The number of addresses of the actor. Its [`Handle`](crate::Handle) has one of them.
     pub addresses: usize,
     /// Where the actor was spawned. `None` unless the runtime warns of
-    /// [long turns](crate::Builder::long_turns), as debug builds do.
+    /// [long turns](crate::Builder::long_turns) or looks for
+    /// [endless waits](crate::Builder::endless_waits), as debug builds do.
     pub spawned_at: Option<&'static Location<'static>>,
     /// The number of incarnations of the actor that have ended: 0 before its first restart.
     pub incarnation: u64,

@@ -23,6 +23,7 @@ in_every_home!(
     a_message_that_is_received_without_a_wait,
     an_actor_that_ends_itself,
     a_stronger_way_after_a_weaker_one,
+    a_stop_at_once_after_the_end_changes_no_cause,
 );
 
 /// Longer than any test.
@@ -408,5 +409,21 @@ fn a_stronger_way_after_a_weaker_one(home: &Home) {
             );
             assert_eq!(left.take(), [1], "{first:?}, then {then:?}");
         }
+    });
+}
+
+fn a_stop_at_once_after_the_end_changes_no_cause(home: &Home) {
+    home.block_on(async {
+        let ends = home.spawn(actor(|cx: Context<Reply<u32>>| async move { drop(cx) }));
+        let address = ends.address();
+        ends.join().await.unwrap();
+        let cause = async || match address.ask(|reply| reply).await {
+            Err(AskError::Closed(detail)) => detail.why().clone(),
+            other => panic!("{other:?}"),
+        };
+        let before = cause().await;
+        address.stop_now();
+        assert_eq!(cause().await, before);
+        assert_ne!(before, AskCause::StoppedNow);
     });
 }

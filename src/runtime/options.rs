@@ -50,13 +50,14 @@ pub(crate) struct RuntimeOptions {
 
 /// Prints a fault to stderr, the default of [`Builder::on_fault`](super::Builder::on_fault).
 pub(crate) fn print_fault(unhandled: &UnhandledFault<'_>) {
-    match unhandled.fault {
-        Fault::Panicked(panic) if unhandled.part().is_empty() => {
+    match (unhandled.part(), unhandled.fault) {
+        ("", Fault::Panicked(panic)) => {
             let subject = unhandled.subject();
             print_line(format_args!(
                 "{subject} panicked and was not joined: {panic}"
             ));
         }
+        ("", _) => print_line(format_args!("{unhandled} and was not joined")),
         _ => print_line(format_args!("{unhandled}")),
     }
 }

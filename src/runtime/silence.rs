@@ -37,7 +37,8 @@ use crate::timers::Left;
 /// How long nothing runs before a thread looks. The tests here look themselves.
 const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 3600 } else { 2 });
 
-/// How long nothing runs before a thread looks for the waits that the last look has found.
+/// How long nothing runs before a thread looks for the waits that the last look has found: time for
+/// polls that wake each other.
 const SILENCE_AGAIN: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 20 });
 
 /// An actor, as it is at a look.

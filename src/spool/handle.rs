@@ -178,9 +178,9 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
 
     /// Stops the spool. Unlike [`Address::stop`], it does not handle the requests that wait.
     ///
-    /// New requests and those that wait end with `Aborted`, before this returns. The workers that the spool has made are
-    /// stopped: each first answers the request that it has. A request whose reply a worker has passed
-    /// on ends with `Aborted` when that worker has ended.
+    /// New requests and those that wait end with `Aborted`, before this returns. The workers that
+    /// the spool has made are stopped: each first answers the request that it has. A request whose
+    /// reply a worker has passed on ends with `Aborted` when that worker has ended.
     pub fn stop(&self) {
         self.address.stop();
         // A worker that becomes free before the manager runs gets no other request.
@@ -191,8 +191,8 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// Stops the spool, and ends its workers after the request in hand.
     ///
     /// New requests and those that wait end with `Aborted`, before this returns. So do those that a
-    /// worker has accepted and does not handle yet. The workers that the spool has made are stopped as
-    /// [`Address::stop_now`] does.
+    /// worker has accepted and does not handle yet, when it has ended. The workers that the spool
+    /// has made are stopped as [`Address::stop_now`] does.
     ///
     /// ```
     /// use greenroom::spool::Spool;

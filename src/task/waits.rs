@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //! - WAITS-1: the notes of a thread are of one waker and of one turn, those of the last note.
-//!   Others are dropped by then. So notes may be missing, but none is of another task. A
-//!   wait that was dropped since may still be noted, or be noted twice.
+//!   Others are dropped by then. So notes may be missing, but none is of another task. A wait
+//!   may be noted twice, or still be noted when it was dropped.
 
 use std::cell::Cell;
 use std::fmt;

@@ -187,7 +187,7 @@ fn what_something_else_may_wake_is_not_reported() {
             befriend(&a, &b);
             let warning = warned.recv().unwrap();
             assert!(is_cycle_of_two(&warning), "{warning}");
-            // Whoever reports counts as activity.
+            // The thread that reports counts as activity.
             runtime.run_until_quiescent();
             assert!(warned.try_recv().is_err());
         },

@@ -139,8 +139,8 @@ impl Builder {
     /// waits for. An address that a context makes, and its drop, take a lock that all threads of
     /// the runtime share.
     ///
-    /// With a driver, and in a simulation, waits are noted for [`report`](crate::Runtime::report)
-    /// alone.
+    /// With a driver, and in a simulation, waits are noted for [`report`](crate::Runtime::report).
+    /// With a driver, an actor that asks itself is still reported at the end of that turn.
     ///
     /// # Examples
     ///

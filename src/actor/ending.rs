@@ -119,6 +119,9 @@ impl<M> Context<M> {
     ///     assert_eq!(find.join().await.unwrap(), Some(3));
     /// });
     /// ```
+    #[doc(alias = "cancel")]
+    #[doc(alias = "exit")]
+    #[doc(alias = "shutdown")]
     pub fn stop_now(&self) {
         self.core().at().stop_now();
     }

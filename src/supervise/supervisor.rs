@@ -313,6 +313,9 @@ impl Supervisor {
     ///     deaf.closed().await;
     /// });
     /// ```
+    #[doc(alias = "cancel")]
+    #[doc(alias = "exit")]
+    #[doc(alias = "shutdown")]
     pub fn stop_now(&self) {
         self.address.stop_now();
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use greenroom::{Context, Reply, Runtime, spawn};
 
@@ -189,15 +189,17 @@ fn two_actors_that_talk_do_not_wake_a_worker_for_each_message() {
         let builder = Runtime::builder().workers(2).thread_name("pair");
         let runtime = builder.build().unwrap();
         let back = spawn!(back(_), on = &runtime);
-        let naps = drive(runtime.spawn(async move {
-            let before = naps();
+        let (naps, took) = drive(runtime.spawn(async move {
+            let (before, start) = (naps(), Instant::now());
             for _ in 0..ROUNDS {
                 back.ask(|reply| reply).await.unwrap();
             }
-            naps() - before
+            (naps() - before, start.elapsed())
         }));
-        // One sleeper checks the LIFO slots every 2 ms, however many messages pass through them.
-        assert!(naps < ROUNDS / 10, "{naps} naps");
+        // One sleeper checks the LIFO slots every 2 ms, however many messages pass through them. A
+        // slow machine has time for more of these checks.
+        let checks = took.as_millis() as u64;
+        assert!(naps < ROUNDS / 10 + checks, "{naps} naps in {took:?}");
     });
 }
 

@@ -100,7 +100,8 @@ asan_tests() {
     export LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0
     [[ " $* " != *' --tests '* ]] ||
         cargo build --locked --profile test --target "$host" --examples --target-dir "$dir"
-    cargo test --locked --target "$host" --target-dir "$dir" "$@"
+    # A run takes half an hour, so it shows all that fails.
+    cargo test --locked --no-fail-fast --target "$host" --target-dir "$dir" "$@"
 }
 
 # The behaviour tests that run under ThreadSanitizer: those in which threads share something.

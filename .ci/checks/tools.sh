@@ -125,7 +125,7 @@ tsan() {
     export RUSTC_BOOTSTRAP=1 GREENROOM_MATRIX=threads TSAN_OPTIONS=suppressions=$PWD/.ci/tsan.supp
     export RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer'
     RUSTFLAGS+=' --cfg greenroom_tsan --cfg greenroom_uncached --cfg greenroom_mutants'
-    local run=(cargo test --locked --target "$host" --target-dir target/tsan)
+    local run=(cargo test --locked --no-fail-fast --target "$host" --target-dir target/tsan)
     GREENROOM_STRESS_ROUNDS=2000 "${run[@]}" --test stress -- --nocapture
     # shellcheck disable=SC2086 # a word each
     "${run[@]}" $BEHAVIOUR -- --nocapture $TSAN_TESTS

@@ -113,8 +113,9 @@ readonly TSAN_TESTS='
     requests:: runtime_ shutdown_ task_wakers:: unblock:: undelivered:: watching::
     --skip another_executor --skip bad_input --skip bugs_runtime:: --skip chain_of_parents
     --skip ctrl_c:: --skip during_a_shutdown --skip fork:: --skip from_many_threads
-    --skip many_wakes_before_its_turn --skip net:: --skip origins:: --skip policies::
-    --skip requests::example --skip simulated --skip smol --skip stats:: --skip tokio
+    --skip many_wakes_before_its_turn --skip net:: --skip on_any_executor --skip origins::
+    --skip policies:: --skip requests::example --skip simulated --skip smol --skip stats::
+    --skip supervision::ends:: --skip time_blocked:: --skip tokio
 '
 
 # Every part under ThreadSanitizer, and weak memory orders that it must report. `std` is not

@@ -78,7 +78,7 @@ readonly TABLE='
   tests_all             1200  alone   all   failed   .
   sdl                    300  alone   all   failed   sdl screen examples/sdl
   winit                  600  alone   all   failed   winit screen examples/winit
-  ub_checks             1200  alone   all   failed   .
+  ub_checks             1800  alone   all   failed   .
   litmus                1800  alone   all   failed   .
 '
 

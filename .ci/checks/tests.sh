@@ -37,12 +37,15 @@ one_unit() {
     CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 "$@"
 }
 
-# All tests, optimized, everywhere, with checks of what unsafe functions demand.
-# tests/code_search runs an example, which `cargo test` builds only without a list of targets.
+# All tests, optimized, everywhere, with checks of what unsafe functions demand. `large_futures`
+# depends on the units that are compiled together: `tests_release` runs it. tests/code_search runs
+# an example, which `cargo test` builds only without a list of targets.
 ub_checks() {
+    local deps='profile.release.package."*".opt-level=0'
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
-    one_unit cargo build --locked --release --examples --target-dir target/ub
-    GREENROOM_MATRIX=all one_unit cargo test --locked --release --lib --tests --target-dir target/ub
+    cargo build --locked --release --config "$deps" --examples --target-dir target/ub
+    GREENROOM_MATRIX=all cargo test --locked --release --no-fail-fast --config "$deps" --lib \
+        $BEHAVIOUR --test code_search --test memory --test sim_zoo --test stress --target-dir target/ub
 }
 
 # Lints and tests of what the features add. All else is checked without them.

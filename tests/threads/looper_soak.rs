@@ -299,7 +299,8 @@ fn nothing_is_lost_while_ten_thousand_loopers_come_and_go() {
             .build()
             .unwrap();
         let builder = Controller::builder().priorities(2).aging(8).on(&runtime);
-        let controller = builder.build().unwrap();
+        // Loopers that keep locks wait for each other now and then.
+        let controller = builder.detect_deadlocks(true).build().unwrap();
         let clients = (0..CLIENTS).map(|number| Client {
             shared: shared.clone(),
             controller: controller.clone(),

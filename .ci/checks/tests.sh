@@ -24,10 +24,12 @@ tests_all() {
     GREENROOM_MATRIX=all cargo test --locked $BEHAVIOUR
 }
 
-# The library's own tests and those of what depends on the compiler, optimized. Other crates are not,
-# which would take as long again.
+# Only greenroom is optimized. The other crates would take as long again.
+readonly PLAIN_CRATES='profile.release.package."*".opt-level=0'
+
+# The library's own tests and those of what depends on the compiler, optimized.
 tests_release() {
-    one_unit cargo test --locked --release --config 'profile.release.package."*".opt-level=0' \
+    one_unit cargo test --locked --release --config "$PLAIN_CRATES" \
         --lib --test large_futures --test memory --test stress "$@"
 }
 
@@ -41,11 +43,10 @@ one_unit() {
 # depends on the units that are compiled together: `tests_release` runs it. tests/code_search runs
 # an example, which `cargo test` builds only without a list of targets.
 ub_checks() {
-    local deps='profile.release.package."*".opt-level=0'
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
-    cargo build --locked --release --config "$deps" --examples --target-dir target/ub
-    GREENROOM_MATRIX=all cargo test --locked --release --no-fail-fast --config "$deps" --lib \
-        $BEHAVIOUR --test code_search --test memory --test sim_zoo --test stress --target-dir target/ub
+    cargo build --locked --release --config "$PLAIN_CRATES" --examples --target-dir target/ub
+    GREENROOM_MATRIX=all cargo test --locked --release --config "$PLAIN_CRATES" --target-dir target/ub \
+        --lib $BEHAVIOUR --test code_search --test memory --test sim_zoo --test stress
 }
 
 # Lints and tests of what the features add. All else is checked without them.

@@ -115,7 +115,7 @@ readonly TSAN_TESTS='
     --skip ctrl_c:: --skip during_a_shutdown --skip fork:: --skip from_many_threads
     --skip many_wakes_before_its_turn --skip net:: --skip on_any_executor --skip origins::
     --skip policies:: --skip requests::example --skip simulated --skip smol --skip stats::
-    --skip supervision::ends:: --skip time_blocked:: --skip tokio
+    --skip time_blocked:: --skip tokio
 '
 
 # Every part under ThreadSanitizer, and weak memory orders that it must report. `std` is not

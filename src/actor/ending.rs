@@ -65,9 +65,7 @@ impl<M> Address<M> {
     ///     assert!(crawl.join().await.unwrap() <= 1); // at most the page in hand
     /// });
     /// ```
-    #[doc(alias = "cancel")]
-    #[doc(alias = "exit")]
-    #[doc(alias = "shutdown")]
+    #[doc(alias("cancel", "exit", "shutdown"))]
     pub fn stop_now(&self) {
         self.recipient().stop_now();
     }
@@ -119,9 +117,7 @@ impl<M> Context<M> {
     ///     assert_eq!(find.join().await.unwrap(), Some(3));
     /// });
     /// ```
-    #[doc(alias = "cancel")]
-    #[doc(alias = "exit")]
-    #[doc(alias = "shutdown")]
+    #[doc(alias("cancel", "exit", "shutdown"))]
     pub fn stop_now(&self) {
         self.core().at().stop_now();
     }

@@ -287,6 +287,7 @@ impl<M: Send + 'static> Group<M> {
     ///     crawl.join().await.unwrap();
     /// });
     /// ```
+    #[doc(alias("cancel", "exit", "shutdown"))]
     #[track_caller]
     pub fn stop_now(&self) {
         let members = self.all();

@@ -57,7 +57,7 @@ pub(crate) fn print_fault(unhandled: &UnhandledFault<'_>) {
                 "{subject} panicked and was not joined: {panic}"
             ));
         }
-        ("", _) => print_line(format_args!("{unhandled} and was not joined")),
+        // All others are panics of a part of an actor, which no join receives.
         _ => print_line(format_args!("{unhandled}")),
     }
 }

@@ -214,9 +214,7 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     ///     spool.join().await.unwrap_err();
     /// });
     /// ```
-    #[doc(alias = "cancel")]
-    #[doc(alias = "exit")]
-    #[doc(alias = "shutdown")]
+    #[doc(alias("cancel", "exit", "shutdown"))]
     pub fn stop_now(&self) {
         self.address.stop_now();
         self.pool.change(|it, outbox| {

@@ -313,9 +313,7 @@ impl Supervisor {
     ///     deaf.closed().await;
     /// });
     /// ```
-    #[doc(alias = "cancel")]
-    #[doc(alias = "exit")]
-    #[doc(alias = "shutdown")]
+    #[doc(alias("cancel", "exit", "shutdown"))]
     pub fn stop_now(&self) {
         self.address.stop_now();
     }

@@ -23,10 +23,11 @@ use greenroom::{Runtime, yield_now};
 use crate::support::scenarios::{SEEDS, everywhere, on_threads, simulated};
 use crate::support::{Gate, Log, WATCH, within};
 
-/// Starts a controller that runs as many tasks at the same time, with priorities up to 3.
+/// Starts a controller that runs as many tasks at the same time, with priorities up to 3. It detects
+/// deadlocks in each build.
 fn controller(lanes: usize) -> Controller {
-    let builder = Controller::builder().lanes(lanes);
-    builder.priorities(3).build().unwrap()
+    let builder = Controller::builder().lanes(lanes).priorities(3);
+    builder.detect_deadlocks(true).build().unwrap()
 }
 
 /// An async task that has begun and waits until it is told to end.

@@ -108,7 +108,10 @@ impl Run {
     fn assert_refused(&self, text: &str) {
         assert!(!self.is_success, "{}", self.out);
         assert!(self.err.contains(text), "{:?}", self.err);
-        assert_eq!(self.err.lines().count(), 1, "{:?}", self.err);
+        // On a slow machine the runtime says that its shutdown waits.
+        let lines = self.err.lines();
+        let lines = lines.filter(|line| !line.starts_with("greenroom: the shutdown waits"));
+        assert_eq!(lines.count(), 1, "{:?}", self.err);
         assert_eq!(self.out, "");
     }
 }

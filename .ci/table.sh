@@ -27,7 +27,7 @@ readonly TABLE='
   loom_all              3600  beside  all   failed   .
   loom_deep            18000  beside  named failed   .
   asan                  1500  beside  gate  failed   .
-  asan_all              2400  beside  all   failed   .
+  asan_all              3600  beside  all   failed   .
   mistakes               300  beside  each  skipped  tests/mistakes
   workflows              120  beside  each  skipped  linter
   xtask                  120  beside  each  failed   clippy .
@@ -68,7 +68,7 @@ readonly TABLE='
   clippy_winit           300  beside  all   failed   clippy examples/winit
   peers                  900  beside  all   failed   benches/peers
   comparison             900  beside  all   failed   benches/comparison
-  asan_kept             2400  beside  all   failed   .
+  asan_kept             3600  beside  all   failed   .
   tsan                  2400  beside  all   failed   .
   tests                 1500  alone   each  failed   .
   tests_release          600  alone   each  failed   .

@@ -191,19 +191,18 @@ impl Home {
             };
         }
         let gate = Gate::default();
-        let begun: Vec<Gate> = (0..self.threads)
-            .map(|_| {
-                let (begun, held) = (Gate::default(), gate.clone());
-                let here = begun.clone();
-                self.spawn_task(async move {
-                    here.open();
-                    held.pass();
-                })
-                .detach();
-                begun
+        for _ in 0..self.threads {
+            let (begun, held) = (Gate::default(), gate.clone());
+            let here = begun.clone();
+            self.spawn_task(async move {
+                here.open();
+                held.pass();
             })
-            .collect();
-        begun.iter().for_each(Gate::pass);
+            .detach();
+            // One after another: a thread that takes two waits in the first, and others may be too busy
+            // to steal the second.
+            begun.pass();
+        }
         Held {
             _threads: Some(OpenOnDrop(gate)),
             _simulation: None,

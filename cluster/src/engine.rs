@@ -14,7 +14,9 @@ use async_executor::Executor;
 use event_listener::Event;
 use futures_lite::future::{Boxed, or};
 
+use crate::error::RenewError;
 use crate::link::frame::ClusterMember;
+use crate::node::NodeState;
 
 /// The carrier of one node.
 pub(crate) trait LinkEngine: Send + Sync {
@@ -23,23 +25,35 @@ pub(crate) trait LinkEngine: Send + Sync {
 
     fn sleep(&self, duration: Duration) -> Boxed<()>;
 
-    /// Adds nodes that could be connected.
-    fn learnt(&self, members: &[ClusterMember]);
-
-    /// Notes that a node has closed, so that it is not to be connected again.
-    fn left(&self, name: &str);
-
-    /// Notes that a link is down.
-    fn lost(&self);
+    /// Takes what the node has found out about its peers.
+    fn note(&self, news: PeerNews<'_>);
 
     /// Returns why seeds could not be reached, each as a text that begins with its address.
     fn problems(&self) -> Vec<String>;
 
-    /// Ends all tasks. No link is up any more.
-    fn stop(&self);
+    /// Reads the certificate anew. Links from now on use it.
+    fn renew_identity(&self) -> Result<(), RenewError>;
 
-    /// Waits until all tasks have ended, after `stop`. It listens no more then.
-    fn stopped(&self) -> Boxed<()>;
+    /// Ends all tasks, since no link is up any more. The future waits until they have ended. The
+    /// engine listens no more then.
+    fn stop(&self) -> Boxed<()>;
+}
+
+/// What a node has found out about its peers.
+pub(crate) enum PeerNews<'a> {
+    /// These nodes could be connected.
+    Learnt(&'a [ClusterMember]),
+    /// The node has closed, and is not to be connected again.
+    Left(&'a str),
+    /// A link is down.
+    Lost,
+}
+
+/// A node that is open.
+pub(crate) struct OpenNode {
+    pub(crate) state: Arc<NodeState>,
+    /// Where it listens.
+    pub(crate) addresses: Vec<String>,
 }
 
 /// A state that begins once and stays: a task that waits for it afterwards goes on at once.

@@ -30,7 +30,7 @@ pub use watch::{NameChange, NameWatch};
 pub(crate) use state::NodeState;
 
 use crate::address::RemoteAddress;
-use crate::engine::tcp::Tls;
+use crate::engine::OpenNode;
 use crate::error::{PublishError, RenewError};
 use crate::link::frame::Window;
 use crate::link::{LinkOwner, TypedInbox};
@@ -59,15 +59,11 @@ pub struct Node {
     inner: Arc<NodeInner>,
 }
 
-struct NodeInner {
-    state: Arc<NodeState>,
-    tls: Option<Arc<Tls>>,
-    listens: Vec<String>,
-}
+struct NodeInner(OpenNode);
 
 impl Drop for NodeInner {
     fn drop(&mut self) {
-        self.state.shut();
+        self.0.state.shut();
     }
 }
 
@@ -85,19 +81,14 @@ impl Node {
         NodeBuilder::new(name.into())
     }
 
-    fn new(state: Arc<NodeState>, tls: Option<Arc<Tls>>, listens: Vec<String>) -> Node {
-        let inner = NodeInner {
-            state,
-            tls,
-            listens,
-        };
+    fn new(open: OpenNode) -> Node {
         Node {
-            inner: Arc::new(inner),
+            inner: Arc::new(NodeInner(open)),
         }
     }
 
     fn state(&self) -> &Arc<NodeState> {
-        &self.inner.state
+        &self.inner.0.state
     }
 
     /// Returns the name of the node.
@@ -108,7 +99,7 @@ impl Node {
     /// Returns the addresses at which the node listens, such as `127.0.0.1:7447`. A port 0 of
     /// [`listen_address`](NodeBuilder::listen_address) has become the real one.
     pub fn listen_addresses(&self) -> &[String] {
-        &self.inner.listens
+        &self.inner.0.addresses
     }
 
     /// Gives an actor a name, under which all connected nodes find it.
@@ -211,10 +202,7 @@ impl Node {
     /// # Errors
     /// If a file cannot be used, all stays as it was. A node without certificates has none to renew.
     pub fn renew_identity(&self) -> Result<(), RenewError> {
-        match &self.inner.tls {
-            Some(tls) => tls.renew(),
-            None => Err(RenewError::new("", "the node has no certificate")),
-        }
+        self.state().engine.renew_identity()
     }
 
     /// Returns what the node does at the moment, and what it has counted.
@@ -239,7 +227,7 @@ impl Node {
         }
         state.shut();
         let left = (LAST_FRAMES + LAST_TASKS).saturating_sub(start.elapsed());
-        let _ = greenroom::time::timeout(left, state.engine.stopped()).await;
+        let _ = greenroom::time::timeout(left, state.engine.stop()).await;
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) use sim_engine::SimEngine;
 
 use greenroom::sim;
 
+use crate::engine::OpenNode;
+use crate::limits::Limits;
+use crate::link::frame::Hello;
 use crate::link::lock;
 use crate::node::NodeState;
 
@@ -124,17 +127,19 @@ impl SimNet {
         }
     }
 
-    pub(crate) fn engine(&self, name: &str) -> Arc<SimEngine> {
-        SimEngine::new(name, Arc::downgrade(&self.state))
-    }
-
-    /// Begins to connect the node with the others. An older one of its name crashes.
-    pub(crate) fn join(&self, engine: &Arc<SimEngine>, state: &Arc<NodeState>) {
-        self.crash(engine.name());
-        self.state()
-            .nodes
-            .insert(engine.name().into(), engine.clone());
-        engine.start(state);
+    /// Opens a node, and begins to connect it with the others. An older one of its name crashes.
+    pub(crate) fn open(&self, hello: Hello, limits: Limits) -> OpenNode {
+        let name = hello.member.name.clone();
+        let engine = SimEngine::new(&name, Arc::downgrade(&self.state));
+        let state = NodeState::new(hello, limits, Arc::new(engine.clone()));
+        state.start();
+        self.crash(&name);
+        self.state().nodes.insert(name, engine.clone());
+        engine.start(&state);
+        OpenNode {
+            state,
+            addresses: Vec::new(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 mod address;
 mod dial;
 mod greet;
+mod options;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -24,13 +25,12 @@ use async_io::{Async, Timer};
 use event_listener::Event;
 use futures_lite::future::Boxed;
 
-pub(crate) use address::{bare, bind};
 use dial::Dials;
-pub(crate) use tls::Tls;
+pub(crate) use options::SocketOptions;
+use tls::Tls;
 
-use super::{LinkEngine, Tasks};
-use crate::error::OpenError;
-use crate::link::frame::ClusterMember;
+use super::{LinkEngine, PeerNews, Tasks};
+use crate::error::{OpenError, RenewError};
 use crate::node::NodeState;
 
 /// The connections that may be greeting at the same time. Others wait in the system's queue.
@@ -148,27 +148,27 @@ impl LinkEngine for Arc<Tcp> {
         })
     }
 
-    fn learnt(&self, members: &[ClusterMember]) {
-        self.dial_members(members, false);
-    }
-
-    fn left(&self, name: &str) {
-        self.dials.forget(name);
-    }
-
-    fn lost(&self) {
-        self.dials.look_again();
+    fn note(&self, news: PeerNews<'_>) {
+        match news {
+            PeerNews::Learnt(members) => self.dial_members(members, false),
+            PeerNews::Left(name) => self.dials.forget(name),
+            PeerNews::Lost => self.dials.look_again(),
+        }
     }
 
     fn problems(&self) -> Vec<String> {
         self.dials.problems()
     }
 
-    fn stop(&self) {
-        self.tasks.stop.stop();
+    fn renew_identity(&self) -> Result<(), RenewError> {
+        match &self.tls {
+            Some(tls) => tls.renew(),
+            None => Err(RenewError::new("", "the node has no certificate")),
+        }
     }
 
-    fn stopped(&self) -> Boxed<()> {
+    fn stop(&self) -> Boxed<()> {
+        self.tasks.stop.stop();
         self.tasks.ended()
     }
 }

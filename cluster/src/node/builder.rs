@@ -2,14 +2,12 @@
 //!
 //! All of them are checked before anything starts.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
+use super::Node;
 use super::names::{LONGEST_NAME, SHORTEST_LEASE};
-use super::{Node, NodeState};
-use crate::engine::tcp::{Tcp, Tls, bare, bind};
+use crate::engine::tcp::SocketOptions;
 use crate::error::OpenError;
 use crate::limits::Limits;
 use crate::link::frame::{ClusterMember, Hello};
@@ -17,10 +15,6 @@ use crate::sim_net::SimNet;
 
 /// The longest lease.
 const LONGEST_LEASE: Duration = Duration::from_secs(3600);
-
-/// The addresses of a node, and the bytes of each: so a hello and a frame have room for all.
-const MOST_ADDRESSES: usize = 8;
-const LONGEST_ADDRESS: usize = 255;
 
 /// The options of a [`Node`], from [`Node::builder`].
 ///
@@ -49,11 +43,7 @@ const LONGEST_ADDRESS: usize = 255;
 #[must_use = "a builder does nothing before `open`"]
 pub struct NodeBuilder {
     name: String,
-    listen: Vec<String>,
-    advertise: Vec<String>,
-    seeds: Vec<String>,
-    identity: Option<[PathBuf; 3]>,
-    is_insecure: bool,
+    sockets: SocketOptions,
     lease: Duration,
     limits: Limits,
     net: Option<SimNet>,
@@ -63,11 +53,7 @@ impl NodeBuilder {
     pub(super) fn new(name: String) -> Self {
         NodeBuilder {
             name,
-            listen: Vec::new(),
-            advertise: Vec::new(),
-            seeds: Vec::new(),
-            identity: None,
-            is_insecure: false,
+            sockets: SocketOptions::default(),
             lease: Duration::from_secs(5),
             limits: Limits::default(),
             net: None,
@@ -77,7 +63,7 @@ impl NodeBuilder {
     /// Adds an address to listen at: `tls/host:port`, `tcp/host:port` or `host:port`. Port 0 is any
     /// free one. A node that listens nowhere can still dial others.
     pub fn listen_address(mut self, address: impl Into<String>) -> Self {
-        self.listen.push(address.into());
+        self.sockets.listen.push(address.into());
         self
     }
 
@@ -85,14 +71,14 @@ impl NodeBuilder {
     /// [`listen_address`](Self::listen_address). The default is where it listens, except at
     /// `0.0.0.0` and `[::]`.
     pub fn advertised_address(mut self, address: impl Into<String>) -> Self {
-        self.advertise.push(address.into());
+        self.sockets.advertise.push(address.into());
         self
     }
 
     /// Adds addresses of nodes that are dialled until they are connected, and again when their
     /// links end. They name the other nodes.
     pub fn seeds<S: Into<String>>(mut self, seeds: impl IntoIterator<Item = S>) -> Self {
-        self.seeds.extend(seeds.into_iter().map(Into::into));
+        self.sockets.seeds.extend(seeds.into_iter().map(Into::into));
         self
     }
 
@@ -107,14 +93,14 @@ impl NodeBuilder {
         key: impl Into<PathBuf>,
         authority: impl Into<PathBuf>,
     ) -> Self {
-        self.identity = Some([certificate.into(), key.into(), authority.into()]);
+        self.sockets.identity = Some([certificate.into(), key.into(), authority.into()]);
         self
     }
 
     /// Lets a node without an identity listen at addresses that others can reach. Anyone who
     /// reaches them can read and send everything.
     pub fn insecure(mut self) -> Self {
-        self.is_insecure = true;
+        self.sockets.is_insecure = true;
         self
     }
 
@@ -144,10 +130,12 @@ impl NodeBuilder {
     /// [`OpenError`] says which option is impossible, or what the system refuses.
     pub async fn open(self) -> Result<Node, OpenError> {
         self.check()?;
-        match self.net.clone() {
-            Some(net) => Ok(self.open_in(&net)),
-            None => greenroom::unblock(move || self.open_at_sockets()).await,
-        }
+        let (hello, limits) = (self.hello(), self.limits);
+        let open = match self.net {
+            Some(net) => net.open(hello, limits),
+            None => greenroom::unblock(move || self.sockets.open(hello, limits)).await?,
+        };
+        Ok(Node::new(open))
     }
 
     fn check(&self) -> Result<(), OpenError> {
@@ -162,79 +150,23 @@ impl NodeBuilder {
             let text = format!("the lease is {lease:?}, and {least:?} to {most:?} are allowed");
             return wrong(text);
         }
-        // A hello has to hold all of them.
-        let addresses: Vec<_> = self.listen.iter().chain(&self.advertise).collect();
-        if addresses.len() > MOST_ADDRESSES {
-            let count = addresses.len();
-            return wrong(format!("{count} addresses are more than {MOST_ADDRESSES}"));
-        }
-        if let Some(long) = addresses
-            .iter()
-            .find(|address| address.len() > LONGEST_ADDRESS)
-        {
-            return wrong(format!("{long:?} is longer than {LONGEST_ADDRESS} bytes"));
-        }
+        self.sockets.check().map_err(OpenError::Option)?;
         match self.limits.problem() {
             Some(problem) => wrong(problem),
             None => Ok(()),
         }
     }
 
-    fn hello(&self, addresses: Vec<String>) -> Hello {
+    fn hello(&self) -> Hello {
         let halves = [greenroom::sim::random(), greenroom::sim::random()].map(u128::from);
         Hello {
             member: ClusterMember {
                 name: self.name.clone(),
                 incarnation: halves[0] << 64 | halves[1],
-                addresses,
+                addresses: Vec::new(),
             },
             lease: u32::try_from(self.lease.as_millis()).unwrap_or(u32::MAX),
             frame: u32::try_from(self.limits.frame).unwrap_or(u32::MAX),
         }
-    }
-
-    fn open_in(self, net: &SimNet) -> Node {
-        let engine = net.engine(&self.name);
-        let hello = self.hello(Vec::new());
-        let state = NodeState::new(hello, self.limits, Arc::new(engine.clone()));
-        state.start();
-        net.join(&engine, &state);
-        Node::new(state, None, Vec::new())
-    }
-
-    fn open_at_sockets(self) -> Result<Node, OpenError> {
-        let tls = match &self.identity {
-            None => None,
-            Some(files) => {
-                let tls = Tls::read(files.clone(), &self.name);
-                Some(Arc::new(tls.map_err(OpenError::Identity)?))
-            }
-        };
-        let is_tls = tls.is_some();
-        let all_bare = |given: &[String]| {
-            let all = given.iter().map(|address| bare(address, is_tls));
-            all.collect::<Result<Vec<_>, _>>()
-                .map_err(OpenError::Option)
-        };
-        let (seeds, advertise) = (all_bare(&self.seeds)?, all_bare(&self.advertise)?);
-        // All addresses are checked before one is bound.
-        let listen = all_bare(&self.listen)?;
-        let may_be_exposed = is_tls || self.is_insecure;
-        let bound = (self.listen.iter().zip(&listen))
-            .map(|(given, bare)| bind(given, bare, may_be_exposed));
-        let (listeners, dialled): (Vec<_>, Vec<_>) =
-            bound.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let listens = listeners
-            .iter()
-            .filter_map(|listener: &TcpListener| listener.local_addr().ok());
-        let listens = listens.map(|at| at.to_string()).collect();
-        let addresses = match advertise.is_empty() {
-            true => dialled.into_iter().flatten().collect(),
-            false => advertise,
-        };
-        let engine = Tcp::new(tls.clone(), seeds);
-        let state = NodeState::new(self.hello(addresses), self.limits, Arc::new(engine.clone()));
-        engine.start(&state, listeners)?;
-        Ok(Node::new(state, tls, listens))
     }
 }

@@ -16,7 +16,7 @@ use greenroom::time::Instant;
 use super::loopback::Loopback;
 use super::names::{Peers, is_same_name};
 use crate::counts::NodeCounts;
-use crate::engine::{LinkEngine, StopSignal};
+use crate::engine::{LinkEngine, PeerNews, StopSignal};
 use crate::error::{Distance, PublishError};
 use crate::limits::Limits;
 use crate::link::frame::{ClusterMember, Hello, LARGEST_MEMBER, LinkFrame, Publication};
@@ -152,7 +152,7 @@ impl NodeState {
         if removed {
             self.counts.lost_links.add();
             self.changed.notify(usize::MAX);
-            self.engine.lost();
+            self.engine.note(PeerNews::Lost);
         }
     }
 
@@ -333,7 +333,7 @@ impl NodeState {
         let own = self.peers().forget_own();
         drop(own);
         self.changed.notify(usize::MAX);
-        self.engine.stop();
+        drop(self.engine.stop());
     }
 
     /// Returns how long a peer may be silent.
@@ -410,12 +410,13 @@ impl LinkOwner for NodeState {
             .into_iter()
             .filter(|member| member.name != me.name && member.fits());
         let others: Vec<ClusterMember> = others.take(most).collect();
-        self.engine.learnt(&others);
+        self.engine.note(PeerNews::Learnt(&others));
     }
 
     fn peer_closed(&self, link: &Arc<Link>) {
         self.down(link);
-        self.engine.left(&link.peer.member.name);
+        let left = PeerNews::Left(&link.peer.member.name);
+        self.engine.note(left);
     }
 
     fn outgoing(&self, target: Target) -> OutgoingHandle {

@@ -8,7 +8,8 @@ use futures_lite::future::Boxed;
 
 use super::NodeState;
 use super::names::target;
-use crate::engine::LinkEngine;
+use crate::engine::{LinkEngine, PeerNews};
+use crate::error::RenewError;
 use crate::fuzzing::{Kept, Note};
 use crate::link::frame::{ClusterMember, Hello, LENGTH, LinkFrame, Publication, Window};
 use crate::link::{Link, lock};
@@ -27,21 +28,21 @@ impl LinkEngine for Still {
         Box::pin(std::future::pending())
     }
 
-    fn learnt(&self, members: &[ClusterMember]) {
-        lock(&self.0).extend_from_slice(members);
+    fn note(&self, news: PeerNews<'_>) {
+        if let PeerNews::Learnt(members) = news {
+            lock(&self.0).extend_from_slice(members);
+        }
     }
-
-    fn left(&self, _: &str) {}
-
-    fn lost(&self) {}
 
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
 
-    fn stop(&self) {}
+    fn renew_identity(&self) -> Result<(), RenewError> {
+        unreachable!("a test renews nothing")
+    }
 
-    fn stopped(&self) -> Boxed<()> {
+    fn stop(&self) -> Boxed<()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -14,8 +14,9 @@ use futures_lite::future::{Boxed, or};
 use greenroom::time::{Instant, sleep};
 
 use super::NetState;
-use crate::engine::{LinkEngine, Tasks};
-use crate::link::frame::{ClusterMember, Hello, LENGTH};
+use crate::engine::{LinkEngine, PeerNews, Tasks};
+use crate::error::RenewError;
+use crate::link::frame::{Hello, LENGTH};
 use crate::link::{Link, LinkOwner, LinkWire, lock};
 use crate::node::NodeState;
 
@@ -306,25 +307,22 @@ impl LinkEngine for Arc<SimEngine> {
         Box::pin(sleep(duration))
     }
 
-    fn learnt(&self, _: &[ClusterMember]) {}
-
-    fn left(&self, _: &str) {}
-
-    fn lost(&self) {}
+    fn note(&self, _: PeerNews<'_>) {}
 
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
 
-    fn stop(&self) {
+    fn renew_identity(&self) -> Result<(), RenewError> {
+        Err(RenewError::new("", "the node has no certificate"))
+    }
+
+    fn stop(&self) -> Boxed<()> {
         if let Some(net) = self.net.upgrade() {
             let removed = lock(&net).remove(self);
             drop(removed);
         }
         self.tasks.stop.stop();
-    }
-
-    fn stopped(&self) -> Boxed<()> {
         self.tasks.ended()
     }
 }

@@ -4,6 +4,10 @@
 //! [`NodeState`](crate::node::NodeState) of its node. All frames of a node come from one thread of
 //! its engine.
 
+pub(crate) mod broker;
+#[cfg(feature = "nats")]
+pub(crate) mod nats;
+#[cfg(feature = "sockets")]
 pub(crate) mod tcp;
 
 use std::sync::Arc;
@@ -25,35 +29,52 @@ pub(crate) trait LinkEngine: Send + Sync {
 
     fn sleep(&self, duration: Duration) -> Boxed<()>;
 
-    /// Takes what the node has found out about its peers.
-    fn note(&self, news: PeerNews<'_>);
+    /// Takes what the node has found out, or looks for.
+    fn note(&self, event: NodeEvent<'_>);
 
-    /// Returns why seeds could not be reached, each as a text that begins with its address.
+    /// Returns why nodes could not be reached, each as a text that begins with where that was tried.
     fn problems(&self) -> Vec<String>;
-
-    /// Reads the certificate anew. Links from now on use it.
-    fn renew_identity(&self) -> Result<(), RenewError>;
 
     /// Ends all tasks, since no link is up any more. The future waits until they have ended. The
     /// engine listens no more then.
     fn stop(&self) -> Boxed<()>;
 }
 
-/// What a node has found out about its peers.
-pub(crate) enum PeerNews<'a> {
+/// What a node has found out, or looks for.
+pub(crate) enum NodeEvent<'a> {
     /// These nodes could be connected.
     Learnt(&'a [ClusterMember]),
     /// The node has closed, and is not to be connected again.
     Left(&'a str),
     /// A link is down.
     Lost,
+    /// There is an address of an actor on this node, and no link to it.
+    Wanted(&'a str),
+    /// A lookup waits for an actor of this name and kind. It says so each [`LOOKUP_STEP`].
+    Sought { name: &'a str, kind: &'a str },
+    /// The names with this prefix are watched once more, or once less.
+    Watched { prefix: &'a str, is_begin: bool },
+    /// This node has given a name, or taken it away.
+    Named { name: &'a str, is_given: bool },
 }
+
+/// The time after which a lookup says again what it waits for.
+pub(crate) const LOOKUP_STEP: Duration = Duration::from_secs(1);
 
 /// A node that is open.
 pub(crate) struct OpenNode {
     pub(crate) state: Arc<NodeState>,
     /// Where it listens.
     pub(crate) addresses: Vec<String>,
+    /// Reads the certificate anew. Links from now on use it.
+    pub(crate) renew: Renew,
+}
+
+pub(crate) type Renew = Box<dyn Fn() -> Result<(), RenewError> + Send + Sync>;
+
+/// Returns what a node without a certificate does to renew it.
+pub(crate) fn no_certificate() -> Renew {
+    Box::new(|| Err(RenewError::new("", "the node has no certificate")))
 }
 
 /// A state that begins once and stays: a task that waits for it afterwards goes on at once.
@@ -103,6 +124,11 @@ impl Tasks {
         self.executor
             .spawn(async move { or(stop.wait(), task).await })
             .detach();
+    }
+
+    /// Adds a task that ends by itself when the engine is stopped.
+    pub(crate) fn spawn_last(&self, task: Boxed<()>) {
+        self.executor.spawn(task).detach();
     }
 
     /// Runs all tasks until the engine is stopped, and then until each of them has ended.

@@ -283,6 +283,10 @@ pub enum OpenError {
     Identity(RenewError),
     /// The thread of the node does not start.
     Thread(io::Error),
+    /// No server can be used, with the reason.
+    Server(String),
+    /// The node has nothing that carries its messages.
+    NoEngine,
 }
 
 /// The reason why a certificate, a key or an authority cannot be used.
@@ -326,6 +330,11 @@ impl fmt::Display for OpenError {
             }
             OpenError::Identity(error) => error.fmt(f),
             OpenError::Thread(error) => write!(f, "the thread of the node does not start: {error}"),
+            OpenError::Server(why) => write!(f, "the server cannot be used: {why}"),
+            OpenError::NoEngine => f.write_str(
+                "nothing carries the messages of the node: enable the feature `sockets`, or the \
+                 feature `nats` and call `nats()`, or call `net()` in a test",
+            ),
         }
     }
 }
@@ -333,7 +342,10 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            OpenError::Option(_) | OpenError::Exposed(_) => None,
+            OpenError::Option(_)
+            | OpenError::Exposed(_)
+            | OpenError::Server(_)
+            | OpenError::NoEngine => None,
             OpenError::Listen(_, error) | OpenError::Thread(error) => Some(error),
             OpenError::Identity(error) => Some(error),
         }

@@ -71,6 +71,8 @@ mod sim_net;
 
 pub use address::{RemoteAddress, RemoteEnd};
 pub use ask::RemoteAsk;
+#[cfg(feature = "nats")]
+pub use engine::nats::Nats;
 pub use error::{
     Distance, NotSent, OpenError, PublishError, RemoteAskError, RemoteLookupError, RenewError,
 };

@@ -28,6 +28,8 @@ pub use status::NodeStatus;
 pub use watch::{NameChange, NameWatch};
 
 pub(crate) use state::NodeState;
+#[cfg(test)]
+pub(crate) use names::LONGEST_NAME;
 
 use crate::address::RemoteAddress;
 use crate::engine::OpenNode;
@@ -202,7 +204,7 @@ impl Node {
     /// # Errors
     /// If a file cannot be used, all stays as it was. A node without certificates has none to renew.
     pub fn renew_identity(&self) -> Result<(), RenewError> {
-        self.state().engine.renew_identity()
+        (self.inner.0.renew)()
     }
 
     /// Returns what the node does at the moment, and what it has counted.

@@ -4,6 +4,7 @@
 //! node has one task for all of its links, as it has one thread with sockets. Frames of a link
 //! arrive in order, since the transport that is modelled repeats what is lost.
 
+mod sim_broker;
 mod sim_engine;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,11 +12,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use sim_broker::SimClient;
 pub(crate) use sim_engine::SimEngine;
 
 use greenroom::sim;
 
-use crate::engine::OpenNode;
+use crate::engine::{OpenNode, no_certificate};
 use crate::limits::Limits;
 use crate::link::frame::Hello;
 use crate::link::lock;
@@ -51,6 +53,9 @@ struct NetState {
     /// Pairs of which the first one does not reach the second one.
     apart: BTreeSet<(String, String)>,
     nodes: BTreeMap<String, Arc<SimEngine>>,
+    /// The nodes at the broker, if there is one.
+    clients: BTreeMap<String, Arc<SimClient>>,
+    has_broker: bool,
 }
 
 impl Default for SimNet {
@@ -62,11 +67,23 @@ impl Default for SimNet {
 impl SimNet {
     /// Creates a net in which a frame takes 1 to 2 ms.
     pub fn new() -> Self {
+        SimNet::of(false)
+    }
+
+    /// Creates a net in which all frames go over a broker, as with [`nats`](crate::NodeBuilder::nats),
+    /// and take 1 to 2 ms.
+    pub fn with_broker() -> Self {
+        SimNet::of(true)
+    }
+
+    fn of(has_broker: bool) -> Self {
         let state = NetState {
             delay: Duration::from_millis(1)..Duration::from_millis(2),
             loss: (0.0, Duration::ZERO),
             apart: BTreeSet::new(),
             nodes: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            has_broker,
         };
         let state = Arc::new(Mutex::new(state));
         SimNet { state }
@@ -83,6 +100,9 @@ impl SimNet {
 
     /// Sets the share of frames, from 0 to 1, that are lost and sent again after this time. Frames
     /// behind them wait, since a link keeps the order.
+    ///
+    /// A broker sends nothing again: there, half of them never come, and those behind the other half
+    /// do not wait. So the link ends.
     pub fn loss(&self, share: f64, again_after: Duration) {
         self.state().loss = (share, again_after);
     }
@@ -109,12 +129,14 @@ impl SimNet {
 
     /// Ends all partitions.
     pub fn heal(&self) {
-        let engines: Vec<_> = {
+        let (engines, clients): (Vec<_>, Vec<_>) = {
             let mut state = self.state();
             state.apart.clear();
-            state.nodes.values().cloned().collect()
+            let engines = state.nodes.values().cloned().collect();
+            (engines, state.clients.values().cloned().collect())
         };
         engines.iter().for_each(|engine| engine.wake());
+        clients.iter().for_each(|client| client.wake());
     }
 
     /// Ends a node as the end of its process does: it sends nothing more, and receives nothing. Its
@@ -125,11 +147,25 @@ impl SimNet {
         if let Some(engine) = engine {
             engine.crash();
         }
+        let client = self.state().clients.remove(name);
+        if let Some(client) = client {
+            client.crash();
+            self.tell_that_it_is_gone(&client);
+        }
+    }
+
+    /// Has the broker end and begin again. All links end, and what is under way is lost.
+    pub fn restart_broker(&self) {
+        let clients: Vec<_> = self.state().clients.values().cloned().collect();
+        clients.iter().for_each(|client| client.lose());
     }
 
     /// Opens a node, and begins to connect it with the others. An older one of its name crashes.
     pub(crate) fn open(&self, hello: Hello, limits: Limits) -> OpenNode {
         let name = hello.member.name.clone();
+        if self.state().has_broker {
+            return self.open_at_broker(hello, limits);
+        }
         let engine = SimEngine::new(&name, Arc::downgrade(&self.state));
         let state = NodeState::new(hello, limits, Arc::new(engine.clone()));
         state.start();
@@ -139,6 +175,31 @@ impl SimNet {
         OpenNode {
             state,
             addresses: Vec::new(),
+            renew: no_certificate(),
+        }
+    }
+}
+
+impl SimNet {
+    fn open_at_broker(&self, hello: Hello, limits: Limits) -> OpenNode {
+        let name = hello.member.name.clone();
+        let (client, engine) = SimClient::new(&name, limits.peers, &self.state);
+        let state = NodeState::new(hello, limits, Arc::new(engine.clone()));
+        self.crash(&name);
+        self.state().clients.insert(name, client.clone());
+        client.start(engine, &state);
+        OpenNode {
+            state,
+            addresses: Vec::new(),
+            renew: no_certificate(),
+        }
+    }
+
+    /// Has half of the other nodes receive that this one is gone. The lease tells the others.
+    fn tell_that_it_is_gone(&self, gone: &SimClient) {
+        let clients: Vec<_> = self.state().clients.values().cloned().collect();
+        for client in clients.iter().filter(|_| sim::random() % 2 == 0) {
+            gone.is_gone_for(client);
         }
     }
 }
@@ -149,17 +210,25 @@ impl NetState {
         !self.apart.contains(&(from.to_owned(), to.to_owned()))
     }
 
-    /// Draws how long the next frame takes.
+    /// Draws how long the next frame takes, with what is sent again.
     fn draw(&self) -> Duration {
-        let span = self.delay.end.saturating_sub(self.delay.start).as_nanos() as u64;
-        let extra = Duration::from_nanos(sim::random() % span.max(1));
-        let delay = self.delay.start.saturating_add(extra);
-        let (share, again_after) = self.loss;
-        let is_lost = (sim::random() % 1_000_000) as f64 / 1e6 < share;
-        match is_lost {
-            true => delay.saturating_add(again_after),
+        let delay = self.draw_once();
+        match self.draw_loss() {
+            true => delay.saturating_add(self.loss.1),
             false => delay,
         }
+    }
+
+    /// Draws how long it takes if it is not lost.
+    fn draw_once(&self) -> Duration {
+        let span = self.delay.end.saturating_sub(self.delay.start).as_nanos() as u64;
+        let extra = Duration::from_nanos(sim::random() % span.max(1));
+        self.delay.start.saturating_add(extra)
+    }
+
+    /// Draws whether a frame is lost.
+    fn draw_loss(&self) -> bool {
+        (sim::random() % 1_000_000) as f64 / 1e6 < self.loss.0
     }
 
     /// Returns the nodes that this one is to connect: those with a higher name.

@@ -29,8 +29,8 @@ use dial::Dials;
 pub(crate) use options::SocketOptions;
 use tls::Tls;
 
-use super::{LinkEngine, PeerNews, Tasks};
-use crate::error::{OpenError, RenewError};
+use super::{LinkEngine, NodeEvent, Tasks};
+use crate::error::OpenError;
 use crate::node::NodeState;
 
 /// The connections that may be greeting at the same time. Others wait in the system's queue.
@@ -148,23 +148,21 @@ impl LinkEngine for Arc<Tcp> {
         })
     }
 
-    fn note(&self, news: PeerNews<'_>) {
-        match news {
-            PeerNews::Learnt(members) => self.dial_members(members, false),
-            PeerNews::Left(name) => self.dials.forget(name),
-            PeerNews::Lost => self.dials.look_again(),
+    fn note(&self, event: NodeEvent<'_>) {
+        match event {
+            NodeEvent::Learnt(members) => self.dial_members(members, false),
+            NodeEvent::Left(name) => self.dials.forget(name),
+            NodeEvent::Lost => self.dials.look_again(),
+            // All nodes are connected, and know all names of each other.
+            NodeEvent::Wanted(_)
+            | NodeEvent::Sought { .. }
+            | NodeEvent::Watched { .. }
+            | NodeEvent::Named { .. } => {}
         }
     }
 
     fn problems(&self) -> Vec<String> {
         self.dials.problems()
-    }
-
-    fn renew_identity(&self) -> Result<(), RenewError> {
-        match &self.tls {
-            Some(tls) => tls.renew(),
-            None => Err(RenewError::new("", "the node has no certificate")),
-        }
     }
 
     fn stop(&self) -> Boxed<()> {

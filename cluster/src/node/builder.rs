@@ -2,11 +2,15 @@
 //!
 //! All of them are checked before anything starts.
 
+#[cfg(feature = "sockets")]
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Node;
 use super::names::{LONGEST_NAME, SHORTEST_LEASE};
+#[cfg(feature = "nats")]
+use crate::engine::nats::Nats;
+#[cfg(feature = "sockets")]
 use crate::engine::tcp::SocketOptions;
 use crate::error::OpenError;
 use crate::limits::Limits;
@@ -43,25 +47,32 @@ const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 #[must_use = "a builder does nothing before `open`"]
 pub struct NodeBuilder {
     name: String,
+    #[cfg(feature = "sockets")]
     sockets: SocketOptions,
     lease: Duration,
     limits: Limits,
     net: Option<SimNet>,
+    #[cfg(feature = "nats")]
+    nats: Option<Nats>,
 }
 
 impl NodeBuilder {
     pub(super) fn new(name: String) -> Self {
         NodeBuilder {
             name,
+            #[cfg(feature = "sockets")]
             sockets: SocketOptions::default(),
             lease: Duration::from_secs(5),
             limits: Limits::default(),
             net: None,
+            #[cfg(feature = "nats")]
+            nats: None,
         }
     }
 
     /// Adds an address to listen at: `tls/host:port`, `tcp/host:port` or `host:port`. Port 0 is any
     /// free one. A node that listens nowhere can still dial others.
+    #[cfg(feature = "sockets")]
     pub fn listen_address(mut self, address: impl Into<String>) -> Self {
         self.sockets.listen.push(address.into());
         self
@@ -70,6 +81,7 @@ impl NodeBuilder {
     /// Adds an address under which other nodes dial this one, as in
     /// [`listen_address`](Self::listen_address). The default is where it listens, except at
     /// `0.0.0.0` and `[::]`.
+    #[cfg(feature = "sockets")]
     pub fn advertised_address(mut self, address: impl Into<String>) -> Self {
         self.sockets.advertise.push(address.into());
         self
@@ -77,6 +89,7 @@ impl NodeBuilder {
 
     /// Adds addresses of nodes that are dialled until they are connected, and again when their
     /// links end. They name the other nodes.
+    #[cfg(feature = "sockets")]
     pub fn seeds<S: Into<String>>(mut self, seeds: impl IntoIterator<Item = S>) -> Self {
         self.sockets.seeds.extend(seeds.into_iter().map(Into::into));
         self
@@ -87,6 +100,7 @@ impl NodeBuilder {
     ///
     /// The certificate has the name of the node as a DNS name, and may have more. It is used for
     /// both directions: if it is limited to purposes, then to `serverAuth` and `clientAuth`.
+    #[cfg(feature = "sockets")]
     pub fn identity(
         mut self,
         certificate: impl Into<PathBuf>,
@@ -99,6 +113,7 @@ impl NodeBuilder {
 
     /// Lets a node without an identity listen at addresses that others can reach. Anyone who
     /// reaches them can read and send everything.
+    #[cfg(feature = "sockets")]
     pub fn insecure(mut self) -> Self {
         self.sockets.is_insecure = true;
         self
@@ -124,6 +139,14 @@ impl NodeBuilder {
         self
     }
 
+    /// Connects the node with NATS servers, and over them with the nodes that it talks to, instead of
+    /// sockets.
+    #[cfg(feature = "nats")]
+    pub fn nats(mut self, nats: Nats) -> Self {
+        self.nats = Some(nats);
+        self
+    }
+
     /// Opens the node. It does not wait for other nodes.
     ///
     /// # Errors
@@ -131,11 +154,20 @@ impl NodeBuilder {
     pub async fn open(self) -> Result<Node, OpenError> {
         self.check()?;
         let (hello, limits) = (self.hello(), self.limits);
-        let open = match self.net {
-            Some(net) => net.open(hello, limits),
-            None => greenroom::unblock(move || self.sockets.open(hello, limits)).await?,
-        };
-        Ok(Node::new(open))
+        if let Some(net) = self.net {
+            return Ok(Node::new(net.open(hello, limits)));
+        }
+        #[cfg(feature = "nats")]
+        if let Some(nats) = self.nats {
+            return Ok(Node::new(nats.open(hello, limits).await?));
+        }
+        #[cfg(feature = "sockets")]
+        {
+            let open = greenroom::unblock(move || self.sockets.open(hello, limits));
+            Ok(Node::new(open.await?))
+        }
+        #[cfg(not(feature = "sockets"))]
+        Err(OpenError::NoEngine)
     }
 
     fn check(&self) -> Result<(), OpenError> {
@@ -150,6 +182,7 @@ impl NodeBuilder {
             let text = format!("the lease is {lease:?}, and {least:?} to {most:?} are allowed");
             return wrong(text);
         }
+        #[cfg(feature = "sockets")]
         self.sockets.check().map_err(OpenError::Option)?;
         match self.limits.problem() {
             Some(problem) => wrong(problem),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Node, NodeState};
 use crate::address::RemoteAddress;
+use crate::engine::{LOOKUP_STEP, NodeEvent};
 use crate::error::RemoteLookupError;
 use crate::remote::Remote;
 
@@ -63,7 +64,9 @@ impl<M: Remote> Lookup<M> {
                 if let Some(found) = look::<M>(state, &self.name) {
                     return found;
                 }
-                listener.await;
+                let (name, kind) = (&*self.name, M::KIND);
+                state.engine.note(NodeEvent::Sought { name, kind });
+                let _ = greenroom::time::timeout(LOOKUP_STEP, listener).await;
             }
         });
         match found.await {

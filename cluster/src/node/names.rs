@@ -224,9 +224,14 @@ impl Peers {
         Ok((publication, forgotten))
     }
 
-    /// Takes a name away. The actor can still be reached. Returns false if it had no name.
-    pub(crate) fn withdraw(&mut self, actor: u64) -> bool {
-        self.own.remove(actor).is_some()
+    /// Returns the kind of the own actor that has this name.
+    pub(crate) fn own_kind(&self, name: &str) -> Option<String> {
+        Some(self.own.get(name)?.kind.clone())
+    }
+
+    /// Takes a name away, and returns it. The actor can still be reached.
+    pub(crate) fn withdraw(&mut self, actor: u64) -> Option<String> {
+        Some(self.own.remove(actor)?.name)
     }
 
     /// Forgets an actor. No stream to it begins any more.

@@ -16,7 +16,7 @@ use greenroom::time::Instant;
 use super::loopback::Loopback;
 use super::names::{Peers, is_same_name};
 use crate::counts::NodeCounts;
-use crate::engine::{LinkEngine, PeerNews, StopSignal};
+use crate::engine::{LinkEngine, NodeEvent, StopSignal};
 use crate::error::{Distance, PublishError};
 use crate::limits::Limits;
 use crate::link::frame::{ClusterMember, Hello, LARGEST_MEMBER, LinkFrame, Publication};
@@ -132,10 +132,6 @@ impl NodeState {
                 link.push(&LinkFrame::Publish(publication).encode());
             }
             peers.add(link.clone());
-            // A frame for each, so that none is too large for a peer.
-            for member in peers.members() {
-                peers.broadcast(&LinkFrame::Members(vec![member]).encode());
-            }
         }
         self.counts.links.add();
         for stream in self.streams_to(&member) {
@@ -145,6 +141,15 @@ impl NodeState {
         Ok(link)
     }
 
+    /// Sends all peers what this node knows of each other, so that each can connect with all.
+    pub(crate) fn spread_members(&self) {
+        let peers = self.peers();
+        // A frame for each, so that none is too large for a peer.
+        for member in peers.members() {
+            peers.broadcast(&LinkFrame::Members(vec![member]).encode());
+        }
+    }
+
     /// Ends a link, its streams and its names. Later calls do nothing.
     pub(crate) fn down(&self, link: &Arc<Link>) {
         let removed = self.peers().remove(link);
@@ -152,7 +157,7 @@ impl NodeState {
         if removed {
             self.counts.lost_links.add();
             self.changed.notify(usize::MAX);
-            self.engine.note(PeerNews::Lost);
+            self.engine.note(NodeEvent::Lost);
         }
     }
 
@@ -184,6 +189,8 @@ impl NodeState {
             peers.broadcast(&LinkFrame::Publish(publication).encode());
             (actor, forgotten)
         };
+        let is_given = true;
+        self.engine.note(NodeEvent::Named { name, is_given });
         self.changed.notify(usize::MAX);
         Ok(published)
     }
@@ -217,18 +224,19 @@ impl NodeState {
 
     /// Takes a name away and notifies all peers. Returns false if it was taken before.
     fn take_name(&self, actor: u64) -> bool {
-        let is_taken = {
+        let taken = {
             let mut peers = self.peers();
-            let is_taken = peers.withdraw(actor);
-            if is_taken {
+            let taken = peers.withdraw(actor);
+            if taken.is_some() {
                 peers.broadcast(&LinkFrame::Withdraw { actor }.encode());
             }
-            is_taken
+            taken
         };
-        if is_taken {
-            self.changed.notify(usize::MAX);
-        }
-        is_taken
+        let Some(name) = taken else { return false };
+        let (name, is_given) = (&*name, false);
+        self.engine.note(NodeEvent::Named { name, is_given });
+        self.changed.notify(usize::MAX);
+        true
     }
 
     /// Forgets an actor, unless a stream to it exists.
@@ -252,6 +260,11 @@ impl NodeState {
         let links = self.peers().all_links();
         links.iter().for_each(|link| link.actor_ended(actor));
         self.forget(actor);
+    }
+
+    /// Returns the kind of the actor of this node that has this name.
+    pub(crate) fn own_kind(&self, name: &str) -> Option<String> {
+        self.peers().own_kind(name)
     }
 
     /// Returns the actors that have this name: that of this node first.
@@ -286,7 +299,10 @@ impl NodeState {
         match link {
             Some(link) => handle.bind(&link),
             None if is_closed => handle.end(Distance::Lost),
-            None => self.expire(&handle),
+            None => {
+                self.engine.note(NodeEvent::Wanted(&handle.target.node));
+                self.expire(&handle);
+            }
         }
         handle
     }
@@ -410,12 +426,12 @@ impl LinkOwner for NodeState {
             .into_iter()
             .filter(|member| member.name != me.name && member.fits());
         let others: Vec<ClusterMember> = others.take(most).collect();
-        self.engine.note(PeerNews::Learnt(&others));
+        self.engine.note(NodeEvent::Learnt(&others));
     }
 
     fn peer_closed(&self, link: &Arc<Link>) {
         self.down(link);
-        let left = PeerNews::Left(&link.peer.member.name);
+        let left = NodeEvent::Left(&link.peer.member.name);
         self.engine.note(left);
     }
 

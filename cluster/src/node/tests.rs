@@ -8,8 +8,7 @@ use futures_lite::future::Boxed;
 
 use super::NodeState;
 use super::names::target;
-use crate::engine::{LinkEngine, PeerNews};
-use crate::error::RenewError;
+use crate::engine::{LinkEngine, NodeEvent};
 use crate::fuzzing::{Kept, Note};
 use crate::link::frame::{ClusterMember, Hello, LENGTH, LinkFrame, Publication, Window};
 use crate::link::{Link, lock};
@@ -28,18 +27,14 @@ impl LinkEngine for Still {
         Box::pin(std::future::pending())
     }
 
-    fn note(&self, news: PeerNews<'_>) {
-        if let PeerNews::Learnt(members) = news {
+    fn note(&self, event: NodeEvent<'_>) {
+        if let NodeEvent::Learnt(members) = event {
             lock(&self.0).extend_from_slice(members);
         }
     }
 
     fn problems(&self) -> Vec<String> {
         Vec::new()
-    }
-
-    fn renew_identity(&self) -> Result<(), RenewError> {
-        unreachable!("a test renews nothing")
     }
 
     fn stop(&self) -> Boxed<()> {

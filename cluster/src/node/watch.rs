@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Weak;
 
 use super::NodeState;
+use crate::engine::NodeEvent;
 
 /// A name that has come or gone, from [`NameWatch::next`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,12 +45,20 @@ pub struct NameWatch {
 
 impl NameWatch {
     pub(super) fn new(state: Weak<NodeState>, prefix: String) -> Self {
-        NameWatch {
+        let watch = NameWatch {
             state,
             prefix,
             reported: BTreeSet::new(),
             pending: VecDeque::new(),
-        }
+        };
+        watch.note(true);
+        watch
+    }
+
+    fn note(&self, is_begin: bool) {
+        let prefix = &*self.prefix;
+        let state = self.state.upgrade();
+        state.inspect(|state| state.engine.note(NodeEvent::Watched { prefix, is_begin }));
     }
 
     /// Waits for the next change. Returns `None` when the node is closed.
@@ -97,5 +106,11 @@ impl NameWatch {
         }
         self.reported = names;
         Some(())
+    }
+}
+
+impl Drop for NameWatch {
+    fn drop(&mut self) {
+        self.note(false);
     }
 }

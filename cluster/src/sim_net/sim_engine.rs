@@ -14,8 +14,7 @@ use futures_lite::future::{Boxed, or};
 use greenroom::time::{Instant, sleep};
 
 use super::NetState;
-use crate::engine::{LinkEngine, PeerNews, Tasks};
-use crate::error::RenewError;
+use crate::engine::{LinkEngine, NodeEvent, Tasks};
 use crate::link::frame::{Hello, LENGTH};
 use crate::link::{Link, LinkOwner, LinkWire, lock};
 use crate::node::NodeState;
@@ -184,6 +183,7 @@ impl SimEngine {
         match (arrival, link) {
             (Arrival::Connection(hello, wire), _) => match state.up(hello, wire.clone()) {
                 Ok(link) => {
+                    state.spread_members();
                     if let Some(lane) = lock(&self.lanes).get_mut(&number) {
                         lane.link = Some(link);
                     }
@@ -307,14 +307,10 @@ impl LinkEngine for Arc<SimEngine> {
         Box::pin(sleep(duration))
     }
 
-    fn note(&self, _: PeerNews<'_>) {}
+    fn note(&self, _: NodeEvent<'_>) {}
 
     fn problems(&self) -> Vec<String> {
         Vec::new()
-    }
-
-    fn renew_identity(&self) -> Result<(), RenewError> {
-        Err(RenewError::new("", "the node has no certificate"))
     }
 
     fn stop(&self) -> Boxed<()> {

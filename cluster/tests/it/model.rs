@@ -34,7 +34,7 @@ async fn faults(net: SimNet, ledger: Ledger) {
     let names = [CLIENTS.as_slice(), &SERVERS].concat();
     for _ in 0..sim::random() % 8 {
         pause(40).await;
-        match sim::random() % 9 {
+        match sim::random() % 10 {
             0 => net.partition([one_of(&SERVERS)], CLIENTS),
             1 => net.partition([one_of(&names)], [one_of(&names)]),
             2 | 3 => net.silence(one_of(&names), one_of(&names)),
@@ -47,6 +47,7 @@ async fn faults(net: SimNet, ledger: Ledger) {
                     pause(200).await;
                 }
             }
+            8 => net.restart_broker(),
             _ => net.heal(),
         }
         pause([5, 50, 1000, 10_000][sim::random() as usize % 4]).await;
@@ -59,8 +60,8 @@ async fn pause(most: u64) {
     greenroom::time::sleep(Duration::from_millis(sim::random() % most)).await;
 }
 
-async fn history() {
-    let (net, ledger) = (SimNet::new(), Ledger::default());
+async fn history(net: SimNet) {
+    let ledger = Ledger::default();
     for name in SERVERS {
         serve(&net, name, ledger.clone()).await;
     }
@@ -83,5 +84,10 @@ async fn history() {
 
 #[test]
 fn random_histories_keep_what_is_promised() {
-    sim::explore(seeds(40), |_| history());
+    sim::explore(seeds(40), |_| history(SimNet::new()));
+}
+
+#[test]
+fn random_histories_over_a_broker_keep_what_is_promised() {
+    sim::explore(seeds(40), |_| history(SimNet::with_broker()));
 }

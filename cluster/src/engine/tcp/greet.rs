@@ -178,6 +178,7 @@ impl Tcp {
         let (wire, connection) = wire::new(socket, state.limits().frame);
         let member = hello.member.clone();
         let link = state.up(hello, wire)?;
+        state.spread_members();
         self.dials.note_up(&link, is_dialled);
         self.dial_members(&[member], true);
         Ok((link, connection))

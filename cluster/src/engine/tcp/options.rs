@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::address::{bare, bind};
 use super::{Tcp, Tls};
-use crate::engine::OpenNode;
+use crate::engine::{OpenNode, Renew, no_certificate};
 use crate::error::OpenError;
 use crate::limits::Limits;
 use crate::link::frame::Hello;
@@ -73,9 +73,17 @@ impl SocketOptions {
             true => dialled.into_iter().flatten().collect(),
             false => advertise,
         };
+        let renew = match tls.clone() {
+            Some(tls) => Box::new(move || tls.renew()) as Renew,
+            None => no_certificate(),
+        };
         let engine = Tcp::new(tls, seeds);
         let state = NodeState::new(hello, limits, Arc::new(engine.clone()));
         engine.start(&state, listeners)?;
-        Ok(OpenNode { state, addresses })
+        Ok(OpenNode {
+            state,
+            addresses,
+            renew,
+        })
     }
 }

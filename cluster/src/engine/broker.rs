@@ -1,0 +1,221 @@
+//! The engine over a broker: links between nodes that only know the broker, and each other's names.
+//!
+//! A broker carries packets from one name to another. It may lose any of them, and it tells who has
+//! published each. So batches of frames are numbered, and the numbers decide: a link of which a batch
+//! is missing ends. A link exists only between nodes that talk. All that comes is taken by one task
+//! at a time.
+
+mod flow;
+mod links;
+mod names;
+mod packet;
+mod posts;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+
+use event_listener::Event;
+use futures_lite::future::Boxed;
+
+use links::Links;
+use names::NameQuestions;
+use posts::Posts;
+use subject::Token;
+
+use super::{LinkEngine, NodeEvent, Tasks};
+use crate::link::lock;
+use crate::node::NodeState;
+
+/// The batches that may be under way to one node. A subscription is to have room for as many.
+#[cfg(feature = "nats")]
+pub(crate) const MOST_BATCHES: u64 = 2 * flow::BUDGET / flow::BATCH;
+
+/// The bytes of the largest payload that a server is to take at least.
+#[cfg(feature = "nats")]
+pub(crate) const LEAST_PAYLOAD: usize = 8 << 10;
+
+/// The time after which numbers that differ are sent, and hellos are sent again.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The problems that are remembered.
+const MOST_PROBLEMS: usize = 64;
+
+/// Returns the name of a node as it stands in subjects.
+#[cfg(feature = "nats")]
+pub(crate) fn token(name: &str) -> String {
+    Token::new(name).to_string()
+}
+
+/// What a broker does for one node.
+pub(crate) trait Broker: Send + Sync {
+    /// Publishes, after all that was published before. Waits while the broker takes no more.
+    fn publish(&self, subject: String, payload: Vec<u8>) -> Boxed<()>;
+
+    /// Begins to receive what is published under this pattern, in which `*` is any token.
+    fn subscribe(&self, pattern: String);
+
+    fn unsubscribe(&self, pattern: &str);
+
+    /// Returns the bytes of the largest payload that the broker takes now.
+    fn max_payload(&self) -> usize;
+
+    /// Returns what tells the connection of this node from all others. Empty if nothing does.
+    fn connection(&self) -> String;
+
+    fn sleep(&self, duration: Duration) -> Boxed<()>;
+
+    /// Waits until all that was published is with the broker, and leaves it.
+    fn close(&self) -> Boxed<()>;
+}
+
+/// What has become of the connection with a broker.
+pub(crate) enum BrokerEvent {
+    /// It is there again. What was published meanwhile has not come.
+    Up,
+    /// It is gone, for this reason.
+    Down(String),
+    /// What was published may have been dropped on its way to this node.
+    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "a simulated broker drops without a word"))]
+    Dropped,
+    /// Another node has lost this connection.
+    Gone(String),
+}
+
+pub(crate) struct BrokerEngine {
+    me: Token,
+    broker: Arc<dyn Broker>,
+    state: OnceLock<Weak<NodeState>>,
+    most_peers: usize,
+    tasks: Tasks,
+    posts: Posts,
+    links: Mutex<Links>,
+    questions: NameQuestions,
+    /// Notified when there may be work for ticks.
+    work: Event,
+    /// Why the broker, or a node, is not connected, by its name.
+    problems: Mutex<BTreeMap<String, String>>,
+}
+
+impl BrokerEngine {
+    pub(crate) fn new(name: &str, most_peers: usize, broker: Arc<dyn Broker>) -> Arc<BrokerEngine> {
+        Arc::new(BrokerEngine {
+            me: Token::new(name),
+            broker,
+            state: OnceLock::new(),
+            most_peers,
+            tasks: Tasks::default(),
+            posts: Posts::default(),
+            links: Mutex::default(),
+            questions: NameQuestions::default(),
+            work: Event::new(),
+            problems: Mutex::default(),
+        })
+    }
+
+    /// Begins to receive, and adds the tasks, which [`run`](BrokerEngine::run) runs.
+    pub(crate) fn start(self: &Arc<Self>, state: &Arc<NodeState>) {
+        let _ = self.state.set(Arc::downgrade(state));
+        self.broker.subscribe(subject::all_to(&self.me));
+        self.tasks.spawn_last(Box::pin(posts::publish(self.clone())));
+        self.spawn(Box::pin(tick(self.clone())));
+        state.start();
+    }
+
+    /// Runs all tasks, until the engine is stopped.
+    pub(crate) async fn run(&self) {
+        self.tasks.run().await;
+    }
+
+    fn state(&self) -> Option<Arc<NodeState>> {
+        self.state.get()?.upgrade()
+    }
+
+    /// Takes what has become of the connection with the broker.
+    pub(crate) fn event(&self, event: BrokerEvent) {
+        const BROKER: &str = "";
+        match event {
+            BrokerEvent::Up => {
+                lock(&self.problems).remove(BROKER);
+                self.watch_again();
+            }
+            BrokerEvent::Down(why) => {
+                lock(&self.problems).insert(BROKER.into(), why);
+                self.lose(None);
+            }
+            BrokerEvent::Dropped => self.lose(None),
+            BrokerEvent::Gone(connection) => self.lose(Some(&connection)),
+        }
+    }
+
+    /// Remembers why a node is not connected.
+    fn fail(&self, peer: &Token, why: String) {
+        let mut problems = lock(&self.problems);
+        if let Some(name) = peer.name().filter(|_| problems.len() < MOST_PROBLEMS) {
+            problems.insert(name, why);
+        }
+    }
+
+    /// Forgets why a node was not connected.
+    fn solve(&self, node: &str) {
+        lock(&self.problems).remove(node);
+    }
+}
+
+/// Sends again what may be lost, as long as the node exists.
+async fn tick(engine: Arc<BrokerEngine>) {
+    loop {
+        let work = engine.work.listen();
+        let has_work = lock(&engine.links).has_work() || engine.questions.has_work();
+        match has_work {
+            false => work.await,
+            true => {
+                drop(work);
+                engine.broker.sleep(TICK).await;
+                engine.tick_links();
+                engine.tick_names();
+            }
+        }
+    }
+}
+
+impl LinkEngine for Arc<BrokerEngine> {
+    fn spawn(&self, task: Boxed<()>) {
+        self.tasks.spawn(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> Boxed<()> {
+        self.broker.sleep(duration)
+    }
+
+    fn note(&self, event: NodeEvent<'_>) {
+        match event {
+            // Nodes that do not talk are not connected.
+            NodeEvent::Learnt(_) => {}
+            NodeEvent::Left(node) => self.forget(node),
+            NodeEvent::Lost => self.watch_again(),
+            NodeEvent::Wanted(node) => self.connect(node),
+            NodeEvent::Sought { name, kind } => self.seek(name, kind),
+            NodeEvent::Watched { prefix, is_begin } => self.watch(prefix, is_begin),
+            NodeEvent::Named { name, is_given } => self.name(name, is_given),
+        }
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let problems = lock(&self.problems);
+        let texts = problems.iter().map(|(node, why)| match &**node {
+            "" => why.clone(),
+            node => format!("{node}: {why}"),
+        });
+        texts.collect()
+    }
+
+    fn stop(&self) -> Boxed<()> {
+        self.tasks.stop.stop();
+        self.tasks.ended()
+    }
+}

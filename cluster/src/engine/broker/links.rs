@@ -1,0 +1,505 @@
+//! The links of a node over a broker: how they begin, what comes over them, and how they end.
+//!
+//! A link has an epoch, a number that the node which greets draws. Packets of another epoch are
+//! answered with [`Packet::Cut`], so an end that still has an old link loses it. Of two nodes that
+//! greet each other, both take the epoch of the one with the lower name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::flow::{BUDGET, Flow, FlowError};
+use super::packet::{Greeting, HEAD, Numbers, Packet, PacketError};
+use super::posts::Post;
+use super::subject::{Subject, Token, sender};
+use super::wire::{BrokerWire, whole_frames};
+use super::{BrokerEngine, TICK};
+use crate::link::frame::{LENGTH, VERSION, first};
+use crate::link::{Link, LinkOwner, lock};
+use crate::node::NodeState;
+
+/// The ticks after which a node that has not answered is given up: 3 s, less than a lookup waits.
+const PATIENCE: u32 = 30;
+
+/// The nodes that may be greeted at the same time.
+const MOST_GREETINGS: usize = 1 << 10;
+
+#[derive(Default)]
+pub(super) struct Links(BTreeMap<Token, PeerLink>);
+
+enum PeerLink {
+    /// This node has sent a hello, so many ticks ago.
+    Greeted { epoch: u64, ticks: u32 },
+    Up(UpLink),
+}
+
+struct UpLink {
+    link: Arc<Link>,
+    wire: Arc<BrokerWire>,
+    flow: Flow,
+    connection: String,
+    /// Whether the numbers are to be sent although there are no frames.
+    is_due: bool,
+    /// Whether frames wait for a grant.
+    is_blocked: bool,
+}
+
+impl Links {
+    /// Returns the link of this epoch.
+    fn up(&mut self, peer: &Token, epoch: u64) -> Option<&mut UpLink> {
+        match self.0.get_mut(peer)? {
+            PeerLink::Up(up) if up.wire.epoch == epoch => Some(up),
+            _ => None,
+        }
+    }
+
+    fn all_up(&self) -> impl Iterator<Item = &UpLink> {
+        self.0.values().filter_map(|link| match link {
+            PeerLink::Up(up) => Some(up),
+            PeerLink::Greeted { .. } => None,
+        })
+    }
+
+    pub(super) fn has_work(&self) -> bool {
+        self.0.values().any(|link| match link {
+            PeerLink::Up(up) => up.flow.is_under_way(),
+            PeerLink::Greeted { .. } => true,
+        })
+    }
+
+    /// Grants the peer of this link its share. Returns whether the numbers are due.
+    fn grant(&mut self, peer: &Token) -> bool {
+        let (mut links, mut total) = (0, 0);
+        for up in self.all_up() {
+            links += 1;
+            total += up.flow.outstanding();
+        }
+        match self.0.get_mut(peer) {
+            Some(PeerLink::Up(up)) => {
+                let others = total - up.flow.outstanding();
+                let is_due = up.flow.grant(BUDGET / links, others);
+                up.is_due |= is_due;
+                is_due
+            }
+            _ => false,
+        }
+    }
+}
+
+impl BrokerEngine {
+    /// Begins to connect with a node, unless that has begun.
+    pub(super) fn connect(&self, node: &str) {
+        let peer = Token::new(node);
+        let epoch = greenroom::sim::random();
+        {
+            let mut links = lock(&self.links);
+            let is_full = links.0.len() >= MOST_GREETINGS && links.0.len() > self.most_peers;
+            if peer == self.me || is_full || links.0.contains_key(&peer) {
+                return;
+            }
+            let greeted = PeerLink::Greeted { epoch, ticks: 0 };
+            links.0.insert(peer.clone(), greeted);
+        }
+        self.send_hello(&peer, epoch);
+        self.work.notify(usize::MAX);
+    }
+
+    /// Ends the greeting of a node.
+    pub(super) fn forget(&self, node: &str) {
+        let peer = Token::new(node);
+        let mut links = lock(&self.links);
+        if matches!(links.0.get(&peer), Some(PeerLink::Greeted { .. })) {
+            links.0.remove(&peer);
+        }
+    }
+
+    fn send(&self, to: &Token, packet: &Packet) {
+        let subject = Subject::To { to, from: &self.me };
+        self.posts.push(subject.text(), packet.encode(0));
+    }
+
+    fn send_hello(&self, to: &Token, epoch: u64) {
+        if let Some(greeting) = self.greeting() {
+            self.send(to, &Packet::Hello { epoch, greeting });
+        }
+    }
+
+    /// Returns what this node says of itself, or `None` if it is closed.
+    fn greeting(&self) -> Option<Greeting> {
+        let state = self.state()?;
+        let mut hello = state.hello.clone();
+        hello.frame = hello.frame.min(self.largest_frame());
+        let connection = self.broker.connection();
+        Some(Greeting { hello, connection })
+    }
+
+    /// Returns the bytes of the largest frame that the server takes in a batch, without its length.
+    fn largest_frame(&self) -> u32 {
+        let bytes = self.broker.max_payload().saturating_sub(HEAD + LENGTH);
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a packet. The server vouches for the sender, who is in the subject.
+    pub(crate) fn arrived(self: &Arc<Self>, subject: &str, payload: &[u8]) {
+        let (Some(from), Some(state)) = (sender(subject), self.state()) else {
+            return;
+        };
+        let peer = Token::new(&from);
+        if peer == self.me {
+            return;
+        }
+        match Packet::decode(payload) {
+            Ok((Packet::Hello { epoch, greeting }, _)) => {
+                self.greeted(&state, &from, epoch, greeting);
+            }
+            Ok((Packet::Welcome { epoch, greeting }, _)) => {
+                self.welcome(&state, &from, epoch, greeting);
+            }
+            Ok((Packet::Refused { epoch, why }, _)) => self.refused(&state, &peer, epoch, why),
+            Ok((Packet::Batch { epoch, numbers }, frames)) => {
+                self.batch(&state, &peer, epoch, numbers, frames);
+            }
+            Ok((Packet::Numbers { epoch, numbers }, _)) => {
+                self.numbers(&state, &peer, epoch, numbers);
+            }
+            Ok((Packet::Cut { epoch }, _)) => {
+                let link = lock(&self.links).up(&peer, epoch).map(|up| up.link.clone());
+                link.inspect(|link| state.down(link));
+            }
+            Ok((Packet::Find { name }, _)) => self.answer_find(&state, &peer, &name),
+            Ok((Packet::Watch { prefix }, _)) => self.answer_watch(&state, &peer, &prefix),
+            Ok((Packet::Holds { name, kind }, _)) => self.found(&from, &name, &kind),
+            Err(PacketError::Version { theirs, is_hello }) => {
+                let why = format!("the versions differ: ours is {VERSION}, theirs is {theirs}");
+                state.refused(why.clone());
+                if is_hello {
+                    self.send(&peer, &Packet::Refused { epoch: 0, why });
+                }
+            }
+            Err(PacketError::Malformed) => state.counts().malformed.add(),
+        }
+    }
+
+    /// Sends a packet to a node that has asked for names.
+    pub(super) fn answer(&self, to: &Token, name: &str, kind: &str) {
+        let (name, kind) = (name.into(), kind.into());
+        self.send(to, &Packet::Holds { name, kind });
+    }
+
+    /// Takes a hello: the link comes up, unless the own hello counts.
+    fn greeted(self: &Arc<Self>, state: &Arc<NodeState>, from: &str, epoch: u64, greeting: Greeting) {
+        let peer = Token::new(from);
+        {
+            let mut links = lock(&self.links);
+            match links.0.get(&peer) {
+                // The other node takes the epoch of this one.
+                Some(PeerLink::Greeted { .. }) if state.hello.member.name.as_str() < from => return,
+                // The welcome was lost, or the hello came twice.
+                Some(PeerLink::Up(up)) if up.wire.epoch == epoch => {
+                    drop(links);
+                    if let Some(greeting) = self.greeting() {
+                        self.send(&peer, &Packet::Welcome { epoch, greeting });
+                    }
+                    return;
+                }
+                Some(PeerLink::Greeted { .. }) => drop(links.0.remove(&peer)),
+                _ => {}
+            }
+        }
+        let welcomed = self.greeting().ok_or_else(|| "the node is closed".to_owned());
+        let up = welcomed.and_then(|own| Ok((own, self.begin(state, from, epoch, greeting)?)));
+        match up {
+            Ok((greeting, wire)) => {
+                self.send(&peer, &Packet::Welcome { epoch, greeting });
+                self.release(&wire);
+            }
+            Err(why) => {
+                state.refused(why.clone());
+                self.send(&peer, &Packet::Refused { epoch, why });
+            }
+        }
+    }
+
+    /// Takes the answer to a hello: the link comes up.
+    fn welcome(self: &Arc<Self>, state: &Arc<NodeState>, from: &str, epoch: u64, greeting: Greeting) {
+        let peer = Token::new(from);
+        match lock(&self.links).0.get(&peer) {
+            Some(PeerLink::Greeted { epoch: own, .. }) if *own == epoch => {}
+            Some(PeerLink::Up(up)) if up.wire.epoch == epoch => return,
+            _ => return self.send(&peer, &Packet::Cut { epoch }),
+        }
+        match self.begin(state, from, epoch, greeting) {
+            Ok(wire) => self.release(&wire),
+            Err(why) => {
+                lock(&self.links).0.remove(&peer);
+                state.refused(why);
+                self.send(&peer, &Packet::Cut { epoch });
+            }
+        }
+    }
+
+    /// Brings a link up, whose frames wait until its wire is released.
+    fn begin(
+        self: &Arc<Self>,
+        state: &Arc<NodeState>,
+        from: &str,
+        epoch: u64,
+        greeting: Greeting,
+    ) -> Result<Arc<BrokerWire>, String> {
+        let Greeting {
+            mut hello,
+            connection,
+        } = greeting;
+        let name = &hello.member.name;
+        if name != from {
+            return Err(format!("the node {from:?} says that its name is {name:?}"));
+        }
+        hello.frame = hello.frame.min(self.largest_frame());
+        let (peer, largest) = (Token::new(from), state.limits().frame);
+        let wire = BrokerWire::new(self, peer.clone(), epoch, largest);
+        let link = state.up(hello, wire.clone())?;
+        let up = UpLink {
+            link,
+            wire: wire.clone(),
+            flow: Flow::new(),
+            connection,
+            is_due: false,
+            is_blocked: false,
+        };
+        self.solve(from);
+        let mut links = lock(&self.links);
+        links.0.insert(peer.clone(), PeerLink::Up(up));
+        if links.grant(&peer) {
+            self.posts.queue(&peer);
+        }
+        Ok(wire)
+    }
+
+    fn release(&self, wire: &BrokerWire) {
+        if wire.release() {
+            self.posts.queue(&wire.peer);
+        }
+        // It may have been cut before it was in the table.
+        if wire.is_cut() {
+            self.remove(wire);
+        }
+    }
+
+    fn remove(&self, wire: &BrokerWire) {
+        let mut links = lock(&self.links);
+        let removed = match links.up(&wire.peer, wire.epoch) {
+            Some(_) => links.0.remove(&wire.peer),
+            None => None,
+        };
+        drop(links);
+        drop(removed);
+    }
+
+    fn refused(&self, state: &NodeState, peer: &Token, epoch: u64, why: String) {
+        {
+            let mut links = lock(&self.links);
+            match links.0.get(peer) {
+                Some(PeerLink::Greeted { epoch: own, .. }) if epoch == *own || epoch == 0 => {}
+                _ => return,
+            }
+            links.0.remove(peer);
+        }
+        self.fail(peer, format!("refused: {why}"));
+        state.refused(why);
+    }
+
+    /// Takes frames, if all before them have come.
+    fn batch(
+        &self,
+        state: &NodeState,
+        peer: &Token,
+        epoch: u64,
+        numbers: Numbers,
+        frames: &[u8],
+    ) {
+        let taken = self.change(peer, epoch, |up| up.flow.take(numbers, frames.len()));
+        let Some((link, Ok(()))) = self.check(state, peer, epoch, taken) else {
+            return;
+        };
+        let largest = state.limits().frame;
+        let mut used = 0;
+        while used < frames.len() {
+            let Ok(Some(frame)) = first(&frames[used..], largest) else {
+                return malformed(state, &link);
+            };
+            let is_first = used == 0;
+            used += LENGTH + frame.len();
+            link.set_alone(is_first && used == frames.len());
+            if link.frame(frame).is_err() {
+                return malformed(state, &link);
+            }
+        }
+        if lock(&self.links).grant(peer) {
+            self.posts.queue(peer);
+        }
+        link.drained();
+        self.work.notify(usize::MAX);
+    }
+
+    fn numbers(&self, state: &NodeState, peer: &Token, epoch: u64, numbers: Numbers) {
+        let compared = self.change(peer, epoch, |up| up.flow.compare(numbers));
+        if let Some((link, Ok(()))) = self.check(state, peer, epoch, compared) {
+            link.note_received();
+            link.drained();
+        }
+    }
+
+    /// Changes the state of a link, and lets it publish what has waited for a grant.
+    fn change(
+        &self,
+        peer: &Token,
+        epoch: u64,
+        change: impl FnOnce(&mut UpLink) -> Result<(), FlowError>,
+    ) -> Option<(Arc<Link>, Result<(), FlowError>)> {
+        let mut links = lock(&self.links);
+        let up = links.up(peer, epoch)?;
+        let changed = change(up);
+        up.wire.set_under_way(up.flow.weight_under_way());
+        if up.is_blocked && up.flow.may_send() {
+            up.is_blocked = false;
+            self.posts.queue(peer);
+        }
+        Some((up.link.clone(), changed))
+    }
+
+    /// Ends the link if its numbers are wrong. A link that is not up here has no other end.
+    fn check(
+        &self,
+        state: &NodeState,
+        peer: &Token,
+        epoch: u64,
+        changed: Option<(Arc<Link>, Result<(), FlowError>)>,
+    ) -> Option<(Arc<Link>, Result<(), FlowError>)> {
+        match &changed {
+            None => {
+                let mut links = lock(&self.links);
+                // The welcome was lost, and what came with it.
+                if matches!(links.0.get(peer), Some(PeerLink::Greeted { epoch: own, .. }) if *own == epoch) {
+                    links.0.remove(peer);
+                }
+                drop(links);
+                self.send(peer, &Packet::Cut { epoch });
+            }
+            Some((link, Err(FlowError::Gap))) => state.down(link),
+            Some((link, Err(FlowError::Broken))) => malformed(state, link),
+            Some((_, Ok(()))) => {}
+        }
+        changed
+    }
+
+    /// Returns what the link to a node is to publish now.
+    pub(super) fn turn_of(&self, peer: &Token) -> Option<Post> {
+        let most = self.largest_frame() as usize + LENGTH;
+        let mut links = lock(&self.links);
+        let Some(PeerLink::Up(up)) = links.0.get_mut(peer) else {
+            return None;
+        };
+        let epoch = up.wire.epoch;
+        let mut frames = Vec::new();
+        match up.flow.may_send() {
+            true => {
+                let room = usize::try_from(up.flow.room()).unwrap_or(usize::MAX);
+                if up.wire.take(room.min(most), &mut frames) {
+                    self.posts.queue(peer);
+                }
+            }
+            false => up.is_blocked = true,
+        }
+        let packet = match frames.is_empty() {
+            true if !up.is_due => return None,
+            true => {
+                let numbers = up.flow.numbers();
+                Packet::Numbers { epoch, numbers }
+            }
+            false => {
+                let numbers = up.flow.send(frames.len());
+                up.wire.set_under_way(up.flow.weight_under_way());
+                Packet::Batch { epoch, numbers }
+            }
+        };
+        up.is_due = false;
+        drop(links);
+        self.work.notify(usize::MAX);
+        let mut packet = packet.encode(frames.len());
+        packet.append(&mut frames);
+        let subject = Subject::To { to: peer, from: &self.me }.text();
+        Some(Post { subject, packet })
+    }
+
+    /// Publishes the last frames of a link that is cut, as far as they are granted, and its end.
+    pub(super) fn is_cut(&self, wire: &BrokerWire, mut rest: &[u8]) {
+        let most = self.largest_frame() as usize + LENGTH;
+        let (peer, epoch) = (&wire.peer, wire.epoch);
+        let subject = Subject::To { to: peer, from: &self.me }.text();
+        let mut links = lock(&self.links);
+        if let Some(up) = links.up(peer, epoch) {
+            while !rest.is_empty() && up.flow.may_send() {
+                let (batch, others) = rest.split_at(whole_frames(rest, most));
+                rest = others;
+                let numbers = up.flow.send(batch.len());
+                let mut packet = Packet::Batch { epoch, numbers }.encode(batch.len());
+                packet.extend_from_slice(batch);
+                self.posts.push(subject.clone(), packet);
+            }
+        }
+        drop(links);
+        self.remove(wire);
+        self.send(peer, &Packet::Cut { epoch });
+    }
+
+    /// Ends the links whose peers have lost this connection, or all links.
+    pub(super) fn lose(&self, connection: Option<&str>) {
+        let Some(state) = self.state() else { return };
+        let lost: Vec<_> = {
+            let links = lock(&self.links);
+            let lost = links.all_up().filter(|up| {
+                connection.is_none_or(|gone| !gone.is_empty() && up.connection == gone)
+            });
+            lost.map(|up| up.link.clone()).collect()
+        };
+        lost.iter().for_each(|link| state.down(link));
+    }
+
+    /// Sends hellos again, gives nodes up that have not answered, and sends numbers that differ.
+    pub(super) fn tick_links(&self) {
+        let (mut again, mut failed) = (Vec::new(), Vec::new());
+        let mut links = lock(&self.links);
+        for (peer, link) in &mut links.0 {
+            match link {
+                PeerLink::Up(up) if up.flow.is_under_way() => {
+                    up.is_due = true;
+                    self.posts.queue(peer);
+                }
+                PeerLink::Up(_) => {}
+                PeerLink::Greeted { epoch, ticks } => {
+                    *ticks += 1;
+                    if *ticks >= PATIENCE {
+                        failed.push(peer.clone());
+                    } else if ticks.is_power_of_two() {
+                        again.push((peer.clone(), *epoch));
+                    }
+                }
+            }
+        }
+        for peer in &failed {
+            links.0.remove(peer);
+        }
+        drop(links);
+        for peer in failed {
+            let waited = TICK * PATIENCE;
+            self.fail(&peer, format!("no answer within {waited:?}"));
+        }
+        for (peer, epoch) in again {
+            self.send_hello(&peer, epoch);
+        }
+    }
+}
+
+fn malformed(state: &NodeState, link: &Arc<Link>) {
+    state.counts().malformed.add();
+    state.down(link);
+}

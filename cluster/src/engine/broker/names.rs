@@ -1,0 +1,189 @@
+//! How nodes find names over a broker: a question under the subject of the name, and its answers.
+//!
+//! A node answers only for names that it holds. One of those that answer is connected, or all if the
+//! names are watched; the names themselves come over the links.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use super::BrokerEngine;
+use super::packet::Packet;
+use super::subject::{Subject, Token, all_names, all_that_find, all_watches};
+use crate::link::lock;
+use crate::node::NodeState;
+
+/// The ticks after which a lookup that has not said again what it waits for has ended.
+const FORGOTTEN: u32 = 15;
+
+/// The ticks that the answers of nodes with the right kind have, before one with another kind counts.
+const RIGHT_FIRST: u32 = 2;
+
+#[derive(Default)]
+pub(super) struct NameQuestions(Mutex<Questions>);
+
+#[derive(Default)]
+struct Questions {
+    /// The names that this node holds.
+    given: BTreeSet<String>,
+    sought: BTreeMap<String, Sought>,
+    /// How many watch the names with each prefix.
+    watched: BTreeMap<String, usize>,
+}
+
+/// A name that lookups wait for.
+struct Sought {
+    kind: String,
+    /// The ticks since a lookup has said that it waits.
+    ticks: u32,
+    /// Whether a node is being connected since then.
+    is_chosen: bool,
+    /// A node that holds the name, with another kind.
+    other: Option<String>,
+}
+
+impl NameQuestions {
+    pub(super) fn has_work(&self) -> bool {
+        !lock(&self.0).sought.is_empty()
+    }
+}
+
+impl BrokerEngine {
+    /// Asks who holds a name.
+    pub(super) fn seek(&self, name: &str, kind: &str) {
+        let sought = Sought {
+            kind: kind.into(),
+            ticks: 0,
+            is_chosen: false,
+            other: None,
+        };
+        lock(&self.questions.0).sought.insert(name.into(), sought);
+        self.ask_for(name);
+        self.work.notify(usize::MAX);
+    }
+
+    fn ask_for(&self, name: &str) {
+        let (token, from, name) = (&Token::new(name), &self.me, name.into());
+        let subject = Subject::Find { name: token, from };
+        self.posts.push(subject.text(), Packet::Find { name }.encode(0));
+    }
+
+    /// Begins or ends to watch the names with a prefix.
+    pub(super) fn watch(&self, prefix: &str, is_begin: bool) {
+        let mut questions = lock(&self.questions.0);
+        let watched = &mut questions.watched;
+        let was_empty = watched.is_empty();
+        if is_begin {
+            *watched.entry(prefix.into()).or_default() += 1;
+        } else if let Some(watches) = watched.get_mut(prefix) {
+            *watches -= 1;
+            watched.retain(|_, watches| *watches > 0);
+        }
+        // Under the lock, so that the last change comes last.
+        match (was_empty, watched.is_empty()) {
+            (true, false) => self.broker.subscribe(all_names()),
+            (false, true) => self.broker.unsubscribe(&all_names()),
+            _ => {}
+        }
+        drop(questions);
+        if is_begin {
+            self.ask_which(prefix);
+        }
+    }
+
+    fn ask_which(&self, prefix: &str) {
+        let subject = Subject::Watch { from: &self.me }.text();
+        let prefix = prefix.into();
+        self.posts.push(subject, Packet::Watch { prefix }.encode(0));
+    }
+
+    /// Asks again for all that is watched.
+    pub(super) fn watch_again(&self) {
+        let prefixes: Vec<_> = lock(&self.questions.0).watched.keys().cloned().collect();
+        prefixes.iter().for_each(|prefix| self.ask_which(prefix));
+    }
+
+    /// Begins or ends to answer for a name of this node.
+    pub(super) fn name(&self, name: &str, is_given: bool) {
+        let pattern = all_that_find(&Token::new(name));
+        let mut questions = lock(&self.questions.0);
+        let given = &mut questions.given;
+        // Under the lock, as in `watch`.
+        match is_given {
+            true => {
+                if given.is_empty() {
+                    self.broker.subscribe(all_watches());
+                }
+                given.insert(name.into());
+                self.broker.subscribe(pattern);
+            }
+            false => {
+                given.remove(name);
+                self.broker.unsubscribe(&pattern);
+                if given.is_empty() {
+                    self.broker.unsubscribe(&all_watches());
+                }
+            }
+        }
+        drop(questions);
+        if let Some(kind) = self.state().filter(|_| is_given).and_then(|state| state.own_kind(name)) {
+            let subject = Subject::Names { from: &self.me }.text();
+            let name = name.into();
+            self.posts.push(subject, Packet::Holds { name, kind }.encode(0));
+        }
+    }
+
+    pub(super) fn answer_find(&self, state: &NodeState, to: &Token, name: &str) {
+        let kind = state.own_kind(name);
+        kind.inspect(|kind| self.answer(to, name, kind));
+    }
+
+    pub(super) fn answer_watch(&self, state: &NodeState, to: &Token, prefix: &str) {
+        let name = {
+            let questions = lock(&self.questions.0);
+            let mut names = questions.given.range(prefix.to_owned()..);
+            names.next().filter(|name| name.starts_with(prefix)).cloned()
+        };
+        // One name is enough: all of them come over the link.
+        name.inspect(|name| self.answer_find(state, to, name));
+    }
+
+    /// Takes the word of a node that it holds a name.
+    pub(super) fn found(&self, node: &str, name: &str, kind: &str) {
+        let is_wanted = {
+            let mut questions = lock(&self.questions.0);
+            let mut prefixes = questions.watched.keys();
+            let is_watched = prefixes.any(|prefix| name.starts_with(&**prefix));
+            is_watched
+                || questions.sought.get_mut(name).is_some_and(|sought| {
+                    let is_right = sought.kind == kind;
+                    if !is_right {
+                        sought.other.get_or_insert_with(|| node.into());
+                    }
+                    is_right && !std::mem::replace(&mut sought.is_chosen, true)
+                })
+        };
+        if is_wanted {
+            self.connect(node);
+        }
+    }
+
+    /// Asks again where nobody has answered, and connects nodes with another kind if no other has.
+    pub(super) fn tick_names(&self) {
+        let (mut again, mut others) = (Vec::new(), Vec::new());
+        let mut questions = lock(&self.questions.0);
+        for (name, sought) in &mut questions.sought {
+            sought.ticks += 1;
+            match &sought.other {
+                _ if sought.is_chosen => {}
+                Some(other) if sought.ticks == RIGHT_FIRST => others.push(other.clone()),
+                // The holder may have subscribed meanwhile.
+                None if sought.ticks == 1 => again.push(name.clone()),
+                _ => {}
+            }
+        }
+        questions.sought.retain(|_, sought| sought.ticks < FORGOTTEN);
+        drop(questions);
+        again.iter().for_each(|name| self.ask_for(name));
+        others.iter().for_each(|other| self.connect(other));
+    }
+}

@@ -1,0 +1,126 @@
+//! The packets that nodes exchange over a broker.
+//!
+//! A packet is the version of the protocol in two bytes, and then the packet as postcard encodes it.
+//! A packet of another version is never decoded.
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::frame::{Hello, VERSION};
+
+/// The most bytes of a packet without its frames, and without the names in a hello.
+pub(super) const HEAD: usize = 64;
+
+/// What a packet says. [`Hello`](Packet::Hello) stays the first one in all versions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Packet {
+    /// The sender wants a link of this epoch.
+    Hello { epoch: u64, greeting: Greeting },
+    /// The link of this epoch is up.
+    Welcome { epoch: u64, greeting: Greeting },
+    /// There will be no link of this epoch.
+    Refused { epoch: u64, why: String },
+    /// Frames follow.
+    Batch { epoch: u64, numbers: Numbers },
+    /// What the sender has sent and taken so far.
+    Numbers { epoch: u64, numbers: Numbers },
+    /// The link of this epoch is down.
+    Cut { epoch: u64 },
+    /// Who holds this name?
+    Find { name: String },
+    /// Who holds names that begin with this?
+    Watch { prefix: String },
+    /// The sender holds this name.
+    Holds { name: String, kind: String },
+}
+
+/// What a node says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Greeting {
+    pub(super) hello: Hello,
+    /// The connection of the node with its server. Empty if the broker has no such number.
+    pub(super) connection: String,
+}
+
+/// The state of a link at one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Numbers {
+    /// The number of the last batch that was sent. In a batch it is that of the batch.
+    pub(super) sent: u64,
+    /// The number of the last batch that was taken.
+    pub(super) taken: u64,
+    /// The weight of all batches that the other end may send, from the first one on.
+    pub(super) granted: u64,
+}
+
+/// Why bytes are no packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PacketError {
+    /// The packet is of this version, and may be a hello.
+    Version { theirs: u16, is_hello: bool },
+    Malformed,
+}
+
+impl Packet {
+    /// Encodes the packet, with room for so many bytes behind it.
+    pub(super) fn encode(&self, room: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD + room);
+        bytes.extend(VERSION.to_le_bytes());
+        // Values of this module can always be encoded.
+        postcard::to_extend(self, bytes).unwrap_or_default()
+    }
+
+    /// Decodes a packet. Returns what follows it, which only a batch has.
+    pub(super) fn decode(bytes: &[u8]) -> Result<(Packet, &[u8]), PacketError> {
+        let (version, rest) = bytes.split_first_chunk().ok_or(PacketError::Malformed)?;
+        let theirs = u16::from_le_bytes(*version);
+        if theirs != VERSION {
+            let is_hello = rest.first() == Some(&0);
+            return Err(PacketError::Version { theirs, is_hello });
+        }
+        match postcard::take_from_bytes(rest) {
+            Ok((batch @ Packet::Batch { .. }, frames)) => Ok((batch, frames)),
+            Ok((packet, [])) => Ok((packet, &[])),
+            _ => Err(PacketError::Malformed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_of_the_longest_batch_has_room() {
+        let numbers = Numbers {
+            sent: u64::MAX,
+            taken: u64::MAX,
+            granted: u64::MAX,
+        };
+        let batch = Packet::Batch {
+            epoch: u64::MAX,
+            numbers,
+        };
+        let bytes = batch.encode(0);
+        assert!(bytes.len() <= HEAD, "{}", bytes.len());
+        let frames = [&bytes[..], b"frames"].concat();
+        assert_eq!(Packet::decode(&frames), Ok((batch, &b"frames"[..])));
+    }
+
+    #[test]
+    fn only_a_batch_has_something_behind_it() {
+        let cut = Packet::Cut { epoch: 1 }.encode(0);
+        let longer = [&cut[..], b"x"].concat();
+        assert_eq!(Packet::decode(&longer), Err(PacketError::Malformed));
+        for end in 0..cut.len() {
+            assert_eq!(Packet::decode(&cut[..end]), Err(PacketError::Malformed));
+        }
+    }
+
+    #[test]
+    fn a_hello_of_another_version_is_known_as_one() {
+        let (theirs, is_hello) = (VERSION + 1, true);
+        let bytes = [&theirs.to_le_bytes()[..], &[0, 1, 2]].concat();
+        let version = PacketError::Version { theirs, is_hello };
+        assert_eq!(Packet::decode(&bytes), Err(version));
+    }
+}

@@ -1,0 +1,90 @@
+//! What is to be published: packets in their order, and links that have something to say.
+//!
+//! One task publishes, so the broker receives packets of a link in the order of their numbers.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use event_listener::Event;
+use futures_lite::future::or;
+
+use super::BrokerEngine;
+use super::subject::Token;
+use crate::link::lock;
+
+/// The time for what waits when the engine is stopped.
+const LAST_PACKETS: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub(super) struct Posts {
+    waiting: Mutex<WaitingPosts>,
+    /// Notified when something waits.
+    posted: Event,
+}
+
+#[derive(Default)]
+struct WaitingPosts {
+    packets: VecDeque<Post>,
+    /// The nodes whose links have something to say, in the order of their turns.
+    links: VecDeque<Token>,
+}
+
+/// A packet with its subject.
+pub(super) struct Post {
+    pub(super) subject: String,
+    pub(super) packet: Vec<u8>,
+}
+
+impl Posts {
+    pub(super) fn push(&self, subject: String, packet: Vec<u8>) {
+        let post = Post { subject, packet };
+        lock(&self.waiting).packets.push_back(post);
+        self.posted.notify(1);
+    }
+
+    /// Has the link to a node publish in its turn.
+    pub(super) fn queue(&self, peer: &Token) {
+        lock(&self.waiting).links.push_back(peer.clone());
+        self.posted.notify(1);
+    }
+
+    /// Takes the next packet, or else the next node whose link has its turn.
+    fn next(&self) -> Option<Result<Post, Token>> {
+        let mut waiting = lock(&self.waiting);
+        // What begins or ends a link comes before its frames.
+        let packet = waiting.packets.pop_front().map(Ok);
+        packet.or_else(|| waiting.links.pop_front().map(Err))
+    }
+}
+
+/// Publishes what waits until the engine is stopped, and then the rest, as far as there is time.
+pub(super) async fn publish(engine: Arc<BrokerEngine>) {
+    let published = async {
+        publish_all(&engine).await;
+        engine.broker.close().await;
+    };
+    let over = async {
+        engine.tasks.stop.wait().await;
+        engine.broker.sleep(LAST_PACKETS).await;
+    };
+    or(published, over).await;
+}
+
+async fn publish_all(engine: &BrokerEngine) {
+    loop {
+        let posted = engine.posts.posted.listen();
+        let post = match engine.posts.next() {
+            Some(Ok(post)) => Some(post),
+            Some(Err(peer)) => engine.turn_of(&peer),
+            None if engine.tasks.stop.is_stopped() => return,
+            None => {
+                or(posted, engine.tasks.stop.wait()).await;
+                continue;
+            }
+        };
+        if let Some(Post { subject, packet }) = post {
+            engine.broker.publish(subject, packet).await;
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `Nats`: how a node connects with NATS servers.
+//!
+//! All is checked before the node is open: the servers, and who they say that the node is.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event};
+use tokio::runtime;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{GONE, NatsBroker, follow};
+use crate::engine::broker::{Broker, BrokerEngine, LEAST_PAYLOAD, MOST_BATCHES, token};
+use crate::engine::{LinkEngine, OpenNode, Renew, no_certificate};
+use crate::error::{OpenError, RenewError};
+use crate::limits::Limits;
+use crate::link::frame::Hello;
+use crate::node::NodeState;
+
+/// How often the server is pinged. After two pings without an answer, the connection ends.
+const PING: Duration = Duration::from_secs(1);
+
+/// How long a server may take to accept a connection, and to say who the node is.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pauses between two tries to connect again: from the first one, doubled, to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How a node connects with NATS servers, for [`NodeBuilder::nats`](crate::NodeBuilder::nats).
+///
+/// The node tries one server after another, and those that they name. If the connection ends, all of
+/// its links end, and the node connects again.
+///
+/// # Security
+/// The server vouches for the sender of each message, so it has to know who a node is: by its
+/// [certificate](Nats::identity), or by a [password](Nats::password). The user has the name of the
+/// node, and may publish only under that name. `greenroom-cluster nats-config` prints such users. Who
+/// runs a server can read and forge all that goes over it.
+///
+/// ```no_run
+/// # greenroom::run(async {
+/// use greenroom_cluster::{Nats, Node};
+///
+/// let nats = Nats::servers(["tls://nats1.example", "tls://nats2.example"]);
+/// let nats = nats.identity("shop.pem", "shop.key", "ca.pem");
+/// let node = Node::builder("shop").nats(nats).open().await?;
+/// # Ok::<(), greenroom_cluster::OpenError>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "it does nothing before a node is opened with it"]
+pub struct Nats {
+    servers: Vec<String>,
+    /// The files of certificate, key and authority.
+    identity: Option<[PathBuf; 3]>,
+    password: Option<String>,
+    is_insecure: bool,
+}
+
+impl Nats {
+    /// Names the servers: `tls://host:port`, `nats://host:port` or `host:port`. The port is 4222 if
+    /// there is none.
+    pub fn servers<S: Into<String>>(servers: impl IntoIterator<Item = S>) -> Self {
+        Nats {
+            servers: servers.into_iter().map(Into::into).collect(),
+            identity: None,
+            password: None,
+            is_insecure: false,
+        }
+    }
+
+    /// Sets the PEM files of the certificate chain of the node, of its key, and of the authority of
+    /// the servers. All connections are TLS then.
+    ///
+    /// The files are read again for each connection.
+    pub fn identity(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        authority: impl Into<PathBuf>,
+    ) -> Self {
+        self.identity = Some([certificate.into(), key.into(), authority.into()]);
+        self
+    }
+
+    /// Sets the password of the user that has the name of the node.
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// Lets the node use a server that does not know who it is, such as one for tests. Anyone who
+    /// reaches the server can speak as any node.
+    pub fn insecure(mut self) -> Self {
+        self.is_insecure = true;
+        self
+    }
+
+    /// Opens a node: connects, and starts its thread.
+    pub(crate) async fn open(self, hello: Hello, limits: Limits) -> Result<OpenNode, OpenError> {
+        let (opened, open) = oneshot::channel();
+        let thread = thread::Builder::new().name("greenroom-cluster".into());
+        let serve = move || {
+            let runtime = runtime::Builder::new_current_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(self.serve(hello, limits, opened)),
+                Err(error) => drop(opened.send(Err(OpenError::Thread(error)))),
+            }
+        };
+        thread.spawn(serve).map_err(OpenError::Thread)?;
+        let ended = || Err(OpenError::Server("its thread has panicked".into()));
+        open.await.unwrap_or_else(|_| ended())
+    }
+
+    /// Connects and runs the tasks of a node, until it is closed.
+    async fn serve(
+        self,
+        hello: Hello,
+        limits: Limits,
+        opened: oneshot::Sender<Result<OpenNode, OpenError>>,
+    ) {
+        let name = hello.member.name.clone();
+        let (events, received) = mpsc::unbounded_channel();
+        let client = match self.connect(&name, events).await {
+            Ok(client) => client,
+            Err(error) => return drop(opened.send(Err(error))),
+        };
+        let broker = Arc::new(NatsBroker {
+            client,
+            engine: OnceLock::new(),
+            subscriptions: Mutex::default(),
+        });
+        let carrier: Arc<dyn Broker> = Arc::new(broker.clone());
+        let engine = BrokerEngine::new(&name, limits.peers, carrier);
+        let _ = broker.engine.set(Arc::downgrade(&engine));
+        let state = NodeState::new(hello, limits, Arc::new(engine.clone()));
+        engine.start(&state);
+        broker.subscribe(GONE.into());
+        engine.spawn(Box::pin(follow(broker, received)));
+        let open = OpenNode {
+            state,
+            addresses: Vec::new(),
+            renew: self.renew(),
+        };
+        // If the caller has gone, the node closes.
+        drop(opened.send(Ok(open)));
+        engine.run().await;
+    }
+
+    /// Connects, and asks who this is.
+    async fn connect(
+        &self,
+        name: &str,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> Result<Client, OpenError> {
+        let mut options = ConnectOptions::new()
+            .name(name)
+            .no_echo()
+            .ping_interval(PING)
+            .connection_timeout(PATIENCE)
+            .subscription_capacity(usize::try_from(MOST_BATCHES).unwrap_or(usize::MAX))
+            .custom_inbox_prefix(format!("_INBOX.{}", token(name)))
+            .max_reconnects(None)
+            .reconnect_delay_callback(pause)
+            .event_callback(move |event| {
+                // The node may have closed.
+                let _ = events.send(event);
+                async {}
+            });
+        if let Some([certificate, key, authority]) = &self.identity {
+            options = options
+                .require_tls(true)
+                .add_root_certificates(authority.clone())
+                .add_client_certificate(certificate.clone(), key.clone());
+        }
+        if let Some(password) = &self.password {
+            options = options.user_and_password(name.into(), password.clone());
+        }
+        let servers = self.servers.iter().map(|server| {
+            let parsed = server.parse::<async_nats::ServerAddr>();
+            parsed.map_err(|error| OpenError::Option(format!("{server:?} is no server: {error}")))
+        });
+        let servers = servers.collect::<Result<Vec<_>, _>>()?;
+        if servers.is_empty() {
+            return Err(OpenError::Option("there is no NATS server".into()));
+        }
+        let client = options.connect(servers).await.map_err(|error| {
+            OpenError::Server(format!("cannot connect with {:?}: {error}", self.servers))
+        })?;
+        let most = client.max_payload();
+        if most < LEAST_PAYLOAD {
+            let text = format!("its max_payload is {most}, and at least {LEAST_PAYLOAD} is needed");
+            return Err(OpenError::Server(text));
+        }
+        if !self.is_insecure {
+            let user = user_of(&client).await.map_err(OpenError::Server)?;
+            if user != name {
+                let text = format!("the user of this connection is {user:?}, and not {name:?}");
+                return Err(OpenError::Server(text));
+            }
+        }
+        Ok(client)
+    }
+
+    fn renew(&self) -> Renew {
+        let Some(files) = self.identity.clone() else {
+            return no_certificate();
+        };
+        // Each connection reads them anew.
+        Box::new(move || {
+            let read = files.iter().try_for_each(|file| {
+                let read = std::fs::read(file).map(drop);
+                read.map_err(|error| RenewError::new(file.display().to_string(), error))
+            });
+            read
+        })
+    }
+}
+
+fn pause(tries: usize) -> Duration {
+    let doubled = FIRST_PAUSE * (1 << tries.min(10));
+    doubled.min(LONGEST_PAUSE)
+}
+
+/// Asks the server who this is.
+async fn user_of(client: &Client) -> Result<String, String> {
+    let asked = client.request("$SYS.REQ.USER.INFO", "".into());
+    let answer = match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return Err(format!("it does not say who this is: {error}")),
+        Err(_) => return Err(format!("it did not say who this is within {PATIENCE:?}")),
+    };
+    let answer: serde_json::Value = serde_json::from_slice(&answer.payload)
+        .map_err(|error| format!("it does not say who this is: {error}"))?;
+    match answer.pointer("/data/user").and_then(|user| user.as_str()) {
+        Some(user) => Ok(user.into()),
+        None => Err(format!("it does not say who this is: {answer}")),
+    }
+}

@@ -51,6 +51,19 @@ pub(crate) fn token(name: &str) -> String {
     Token::new(name).to_string()
 }
 
+/// Returns the patterns of all that a node publishes.
+#[cfg(feature = "nats")]
+pub(crate) fn patterns_from(node: &str) -> Vec<String> {
+    subject::all_from(&Token::new(node)).into()
+}
+
+/// Returns the patterns of all that a node receives.
+#[cfg(feature = "nats")]
+pub(crate) fn patterns_to(node: &str) -> Vec<String> {
+    use subject::{all_names, all_questions, all_to, all_watches};
+    vec![all_to(&Token::new(node)), all_questions(), all_names(), all_watches()]
+}
+
 /// What a broker does for one node.
 pub(crate) trait Broker: Send + Sync {
     /// Publishes, after all that was published before. Waits while the broker takes no more.

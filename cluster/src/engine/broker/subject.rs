@@ -81,6 +81,25 @@ impl Subject<'_> {
     }
 }
 
+/// Returns the patterns of all that a node publishes.
+#[cfg(feature = "nats")]
+pub(super) fn all_from(me: &Token) -> [String; 4] {
+    let (any, from) = (&Token("*".into()), me);
+    let subjects = [
+        Subject::To { to: any, from },
+        Subject::Find { name: any, from },
+        Subject::Names { from },
+        Subject::Watch { from },
+    ];
+    subjects.map(|subject| subject.text())
+}
+
+/// Returns the pattern of all questions for names.
+#[cfg(feature = "nats")]
+pub(super) fn all_questions() -> String {
+    all_that_find(&Token("*".into()))
+}
+
 /// Returns the pattern of all packets to this node.
 pub(super) fn all_to(me: &Token) -> String {
     format!("{ROOT}.to.{}.*", me.0)

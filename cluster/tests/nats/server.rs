@@ -1,19 +1,24 @@
-//! A NATS server of a test, which ends with it.
+//! NATS servers of a test, which end with its process.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use greenroom_cluster::Nats;
+
+use crate::certificates::{self, NAMES, files_of};
 
 /// The program, if it is not on the path.
 const PROGRAM: &str = "GREENROOM_NATS_SERVER";
 
+/// A server. It ends with this value, or with this process.
 pub struct Server {
-    child: Child,
+    shell: Child,
     folder: tempfile::TempDir,
     pub port: u16,
+    config: String,
 }
 
 /// Returns a port that was free just now.
@@ -27,65 +32,123 @@ fn program() -> PathBuf {
 }
 
 /// Returns whether there is a server, and says so if not.
-pub fn is_here(test: &str) -> bool {
-    let found = Command::new(program()).arg("--version").output();
-    let is_here = found.is_ok_and(|output| output.status.success());
-    if !is_here {
-        println!("SKIPPED {test}: no program nats-server, and no {PROGRAM}");
-    }
-    is_here
+pub fn is_here() -> bool {
+    static IS_HERE: OnceLock<bool> = OnceLock::new();
+    *IS_HERE.get_or_init(|| {
+        let found = Command::new(program()).arg("--version").output();
+        let is_here = found.is_ok_and(|output| output.status.success());
+        if !is_here {
+            let why = format!("no program nats-server, and no {PROGRAM}");
+            crate::support::skipped("nats", &why);
+        }
+        is_here
+    })
 }
 
 impl Server {
     /// Starts a server without users.
     pub fn open() -> Server {
-        Server::with(free_port(), tempfile::tempdir().unwrap(), "")
+        Server::with("")
     }
 
-    fn with(port: u16, folder: tempfile::TempDir, config: &str) -> Server {
-        let path = folder.path().join("nats-server.conf");
-        let ports = folder.path().to_str().unwrap();
-        let config = format!("listen: \"127.0.0.1:{port}\"\nports_file_dir: \"{ports}\"\n{config}");
-        fs::write(&path, config).unwrap();
-        let log = fs::File::create(folder.path().join("log")).unwrap();
-        let child = Command::new(program())
-            .arg("--config")
-            .arg(&path)
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+    /// Starts a server with the nodes as users, and TLS.
+    pub fn secure() -> Server {
+        Server::with(&Server::secure_config(&NAMES))
+    }
+
+    /// Returns the configuration of a server with these users.
+    pub fn secure_config(nodes: &[&str]) -> String {
+        let folder = certificates::folder().to_str().unwrap();
+        let config = Nats::server_config(nodes);
+        // The files are those of the tests.
+        ["server.pem", "server.key", "ca.pem"]
+            .iter()
+            .fold(config, |config, file| {
+                config.replace(&format!("\"{file}\""), &format!("\"{folder}/{file}\""))
+            })
+    }
+
+    pub fn with(config: &str) -> Server {
         let mut server = Server {
-            child,
-            folder,
-            port,
+            shell: Command::new("true").spawn().unwrap(),
+            folder: tempfile::tempdir().unwrap(),
+            port: free_port(),
+            config: config.into(),
         };
-        server.wait();
+        server.start();
         server
     }
 
-    /// Waits until the server listens.
-    fn wait(&mut self) {
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                let log = fs::read_to_string(self.folder.path().join("log"));
-                panic!("the server has ended, {status}: {log:?}");
-            }
+    /// Starts the program at the port, and waits until it listens.
+    pub fn start(&mut self) {
+        self.write_config();
+        let log = fs::File::create(self.folder.path().join("log")).unwrap();
+        // The shell ends the server when the pipe is closed, as it is when this process ends.
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "\"$0\" --config nats-server.conf --pid pid </dev/null & read -r _; kill -9 $!"])
+            .arg(program())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        let _ = self.shell.wait();
+        self.shell = shell.spawn().unwrap();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             std::thread::yield_now();
         }
     }
 
+    fn write_config(&self) {
+        let (port, config) = (self.port, &self.config);
+        let config = format!("listen: \"127.0.0.1:{port}\"\n{config}");
+        fs::write(self.folder.path().join("nats-server.conf"), config).unwrap();
+    }
+
+    /// Has the server read another configuration.
+    pub fn reload(&mut self, config: &str) {
+        self.config = config.into();
+        self.write_config();
+        self.signal("HUP");
+    }
+
+    /// Sends the server a signal, such as `KILL`.
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} $(cat pid)");
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", &kill]).current_dir(self.folder.path());
+        assert!(shell.status().unwrap().success(), "{kill}");
+    }
+
+    /// Ends the server, as `kill -9` does.
+    pub fn kill(&mut self) {
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     /// Returns how a node connects with a server without users.
     pub fn insecure(&self) -> Nats {
-        Nats::servers([format!("127.0.0.1:{}", self.port)]).insecure()
+        Nats::servers([self.address()]).insecure()
     }
+
+    /// Returns how a node connects with a server that knows it.
+    pub fn known(&self, name: &str) -> Nats {
+        nats(name, &self.address())
+    }
+}
+
+/// Returns how a node connects with the server at this address.
+pub fn nats(name: &str, address: &str) -> Nats {
+    let [certificate, key, authority] = files_of(name);
+    Nats::servers([address]).identity(certificate, key, authority)
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }

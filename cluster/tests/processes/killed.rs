@@ -8,7 +8,7 @@ use greenroom_cluster::{Distance, Node, RemoteAddress, RemoteAskError, RemoteEnd
 use crate::ledger::{Session, compare};
 use crate::notes::{Note, notes};
 use crate::process::{Options, Process};
-use crate::support::{LONG, builder, opens, run, until};
+use crate::support::{LONG, at, listener, opens, process_builder, run, until};
 
 /// Finds the actor of a process, which is perhaps not the first one with this name.
 pub async fn finds(node: &Node, name: &str, process: &Process) -> RemoteAddress<Note> {
@@ -58,15 +58,12 @@ fn a_node_that_is_killed_ends_asks_and_floods_and_is_found_after_a_restart() {
 #[test]
 fn replies_to_a_node_that_is_killed_are_not_wanted_any_more() {
     run(async {
-        let shop = builder("shop")
-            .listen_address("127.0.0.1:0")
-            .open()
-            .await
-            .unwrap();
+        let shop = process_builder("shop", &listener(), "", "");
+        let shop = shop.open().await.unwrap();
         let actor = spawn!(notes(_, |_, _| {}));
         let published = shop.publish("shop", &actor).unwrap();
         let mut options = Options::new("desk");
-        options.seed.clone_from(&shop.listen_addresses()[0]);
+        options.seed = at(&shop);
         let mut desk = Process::start(&options).await;
         for _ in 0..20 {
             desk.command("ask shop");

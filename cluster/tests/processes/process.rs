@@ -16,7 +16,7 @@ use greenroom_cluster::{NameChange, Node};
 
 use crate::certificates;
 use crate::notes::{Note, notes};
-use crate::support::{LONG, builder};
+use crate::support::{LONG, at, listener, process_builder};
 
 /// The variable with the options of the node.
 const NODE: &str = "GREENROOM_FAULTS_NODE";
@@ -48,7 +48,7 @@ impl Options {
     pub fn new(name: &'static str) -> Self {
         Options {
             name,
-            listen: "127.0.0.1:0".into(),
+            listen: listener(),
             advertise: String::new(),
             seed: String::new(),
             lease: Duration::from_secs(5),
@@ -190,13 +190,7 @@ pub fn serve() {
         let (name, listen, lease) = (next(), next(), next());
         let [advertise, seed] = [next(), next()].map(|given| &given[1..]);
         let lease = Duration::from_millis(lease.parse().unwrap());
-        let mut builder = builder(name).listen_address(listen).lease(lease);
-        if !advertise.is_empty() {
-            builder = builder.advertised_address(advertise);
-        }
-        if !seed.is_empty() {
-            builder = builder.seeds([seed]);
-        }
+        let builder = process_builder(name, listen, advertise, seed).lease(lease);
         let node = builder.open().await.unwrap();
         let tell = |session, number| println!("handled {session} {number}");
         let actor = spawn!(notes(_, tell));
@@ -204,7 +198,7 @@ pub fn serve() {
             node.publish(name, &actor).unwrap().detach();
         }
         greenroom::spawn(watch(node.clone())).detach();
-        println!("listens {}", node.listen_addresses()[0]);
+        println!("listens {}", at(&node));
         obey(node).await;
     });
     std::process::exit(0);

@@ -68,6 +68,28 @@ pub fn builder(name: &str) -> NodeBuilder {
     Node::builder(name).identity(certificate, key, authority)
 }
 
+/// Returns where a node is to listen, at a free port.
+pub fn listener() -> String {
+    "127.0.0.1:0".into()
+}
+
+/// Returns a builder of the node of a process. What is empty is not there.
+pub fn process_builder(name: &str, listen: &str, advertise: &str, seed: &str) -> NodeBuilder {
+    let mut builder = builder(name).listen_address(listen);
+    if !advertise.is_empty() {
+        builder = builder.advertised_address(advertise);
+    }
+    if !seed.is_empty() {
+        builder = builder.seeds([seed]);
+    }
+    builder
+}
+
+/// Returns where others reach a node.
+pub fn at(node: &Node) -> String {
+    node.listen_addresses()[0].clone()
+}
+
 /// Opens a node that dials this address.
 pub async fn opens(name: &str, seed: &str, lease: Duration) -> Node {
     let builder = builder(name).seeds([seed]).lease(lease);

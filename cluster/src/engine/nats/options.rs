@@ -22,8 +22,9 @@ use crate::node::NodeState;
 /// How often the server is pinged. After two pings without an answer, the connection ends.
 const PING: Duration = Duration::from_secs(1);
 
-/// How long a server may take to accept a connection, and to say who the node is.
+/// How long a server may take to accept a connection, and then to say who the node is.
 const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// The pauses between two tries to connect again: from the first one, doubled, to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -196,11 +197,7 @@ impl Nats {
             return Err(OpenError::Server(text));
         }
         if !self.is_insecure {
-            let user = user_of(&client).await.map_err(OpenError::Server)?;
-            if user != name {
-                let text = format!("the user of this connection is {user:?}, and not {name:?}");
-                return Err(OpenError::Server(text));
-            }
+            is_user(&client, name).await.map_err(OpenError::Server)?;
         }
         Ok(client)
     }
@@ -225,18 +222,24 @@ fn pause(tries: usize) -> Duration {
     doubled.min(LONGEST_PAUSE)
 }
 
-/// Asks the server who this is.
-async fn user_of(client: &Client) -> Result<String, String> {
+/// Asks the server who this is. Returns what is wrong if it is not the user of this name.
+async fn is_user(client: &Client, name: &str) -> Result<(), String> {
+    let info = client.server_info();
+    if !info.auth_required && !info.tls_required {
+        return Err("it has no users, and lets anyone speak as any node (see `insecure`)".into());
+    }
     let asked = client.request("$SYS.REQ.USER.INFO", "".into());
-    let answer = match tokio::time::timeout(PATIENCE, asked).await {
+    let answer = match tokio::time::timeout(ANSWER, asked).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => return Err(format!("it does not say who this is: {error}")),
-        Err(_) => return Err(format!("it did not say who this is within {PATIENCE:?}")),
+        // Another user may not receive what this one may.
+        Err(_) => return Err(format!("it has not said within {ANSWER:?} that this is {name:?}")),
     };
     let answer: serde_json::Value = serde_json::from_slice(&answer.payload)
         .map_err(|error| format!("it does not say who this is: {error}"))?;
     match answer.pointer("/data/user").and_then(|user| user.as_str()) {
-        Some(user) => Ok(user.into()),
+        Some(user) if user == name => Ok(()),
+        Some(user) => Err(format!("the user of this connection is {user:?}, and not {name:?}")),
         None => Err(format!("it does not say who this is: {answer}")),
     }
 }

@@ -1,0 +1,111 @@
+//! What servers do to links: they end, restart, drop, and take no more than they say.
+
+use greenroom::time::Instant;
+use greenroom_cluster::{Distance, NameChange, OpenError, RemoteEnd};
+
+use crate::counter::{Tally, counter, finds, opens};
+use crate::server::Server;
+use crate::support::{run, until};
+
+#[test]
+fn messages_come_in_order_and_asks_are_answered() {
+    run(async {
+        let server = Server::open();
+        let (_shop, _actor) = counter("shop", &server).await;
+        let desk = opens("desk", &server).await;
+        let far = finds(&desk).await;
+        for n in 0..10_000 {
+            far.send(Tally::Add(n)).await.unwrap();
+        }
+        let all = far.ask(Tally::All).await.unwrap();
+        assert_eq!(all, (0..10_000).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_node_that_closes_loses_its_addresses() {
+    run(async {
+        let server = Server::open();
+        let (shop, _actor) = counter("shop", &server).await;
+        let desk = opens("desk", &server).await;
+        let far = finds(&desk).await;
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        shop.close().await;
+        assert_eq!(far.ended().await, RemoteEnd::Lost);
+        assert_eq!(far.tell(Tally::Add(1)).unwrap_err().why, Distance::Lost);
+    });
+}
+
+#[test]
+fn a_server_that_restarts_ends_all_links_and_a_lookup_finds_the_actors_again() {
+    run(async {
+        let mut server = Server::open();
+        let (shop, _actor) = counter("shop", &server).await;
+        let desk = opens("desk", &server).await;
+        let mut watch = desk.watch_names("tal");
+        for _ in 0..3 {
+            let far = finds(&desk).await;
+            let Some(NameChange::Come { node, .. }) = watch.next().await else {
+                panic!("the name has not come");
+            };
+            assert_eq!(node, "shop");
+            server.kill();
+            assert_eq!(far.ended().await, RemoteEnd::Lost);
+            let gone = watch.next().await;
+            assert!(matches!(gone, Some(NameChange::Gone { .. })), "{gone:?}");
+            until(async || !desk.status().unreached.is_empty()).await;
+            server.start();
+            let again = finds(&desk).await;
+            assert_eq!(again.ask(Tally::Total).await, Ok(0));
+            assert_eq!(far.tell(Tally::Add(1)).unwrap_err().why, Distance::Lost);
+            assert_eq!(desk.status().unreached, [""; 0]);
+        }
+        drop(shop);
+    });
+}
+
+#[test]
+fn a_message_that_the_server_does_not_take_is_too_large() {
+    run(async {
+        let server = Server::with("max_payload: 64KB");
+        let (_shop, _actor) = counter("shop", &server).await;
+        let desk = opens("desk", &server).await;
+        let far = finds(&desk).await;
+        let ask = |bytes: usize| far.ask(move |reply| Tally::Length(vec![0; bytes], reply));
+        assert_eq!(ask(65_000).await, Ok(65_000));
+        let error = ask(70_000).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("more than 654"), "{text}");
+        // The link goes on.
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        assert_eq!(desk.status().lost_links, 0);
+    });
+}
+
+#[test]
+fn nodes_that_do_not_talk_have_no_link() {
+    run(async {
+        let server = Server::open();
+        let (shop, _actor) = counter("shop", &server).await;
+        let (other, _other) = counter("a", &server).await;
+        let desk = opens("desk", &server).await;
+        let far = finds(&desk).await;
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        let peers = |node: &greenroom_cluster::Node| node.status().peers.len();
+        assert_eq!((peers(&desk), peers(&shop) + peers(&other)), (1, 1));
+    });
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_of_open() {
+    run(async {
+        let mut server = Server::open();
+        server.kill();
+        let node = greenroom_cluster::Node::builder("desk").nats(server.insecure());
+        let start = Instant::now();
+        let error = node.open().await.unwrap_err();
+        assert!(matches!(error, OpenError::Server(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&server.address()), "{text} after {:?}", start.elapsed());
+    });
+}

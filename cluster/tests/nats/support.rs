@@ -1,0 +1,67 @@
+//! What the tests share with those of sockets: how they run, and how nodes are connected.
+
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use greenroom_cluster::{Node, NodeBuilder};
+
+use crate::server::{Server, is_here, nats};
+
+/// The time after which a test hangs, and in which a node must be found.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The lease of the nodes that are to be lost soon.
+pub const SHORT_LEASE: Duration = Duration::from_millis(500);
+
+/// The address of the server of the test that runs, for all of its threads.
+static ADDRESS: Mutex<String> = Mutex::new(String::new());
+
+/// Runs a test if there is a server, and panics if it hangs. It has a server of its own, and runs
+/// beside no other test, since the names of its nodes are those of others.
+pub fn run(test: impl Future<Output = ()>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    if is_here() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = Server::secure();
+        *ADDRESS.lock().unwrap() = server.address();
+        let test = async { greenroom::time::timeout(5 * LONG, test).await };
+        assert!(greenroom::run(test).is_ok(), "hung");
+    }
+}
+
+/// Says that a test is skipped, even if the output of tests is captured.
+pub fn skipped(test: &str, why: &str) {
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "SKIPPED {test}: {why}").unwrap();
+}
+
+/// Waits until a condition holds.
+pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    while !holds().await {
+        greenroom::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Returns the address of the server of this test.
+pub fn listener() -> String {
+    ADDRESS.lock().unwrap().clone()
+}
+
+/// Returns a builder of the node of a process, at the server with this address.
+pub fn process_builder(name: &str, server: &str, _: &str, _: &str) -> NodeBuilder {
+    // For the node of a process, which no test has started here.
+    *ADDRESS.lock().unwrap() = server.into();
+    Node::builder(name).nats(nats(name, server))
+}
+
+/// Returns where others reach a node.
+pub fn at(_: &Node) -> String {
+    listener()
+}
+
+/// Opens a node at the server of this test.
+pub async fn opens(name: &str, _: &str, lease: Duration) -> Node {
+    let builder = process_builder(name, &listener(), "", "").lease(lease);
+    builder.open().await.unwrap()
+}

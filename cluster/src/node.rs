@@ -27,9 +27,9 @@ pub use published::Published;
 pub use status::NodeStatus;
 pub use watch::{NameChange, NameWatch};
 
-pub(crate) use state::NodeState;
 #[cfg(test)]
 pub(crate) use names::LONGEST_NAME;
+pub(crate) use state::NodeState;
 
 use crate::address::RemoteAddress;
 use crate::engine::OpenNode;

@@ -61,7 +61,12 @@ pub(crate) fn patterns_from(node: &str) -> Vec<String> {
 #[cfg(feature = "nats")]
 pub(crate) fn patterns_to(node: &str) -> Vec<String> {
     use subject::{all_names, all_questions, all_to, all_watches};
-    vec![all_to(&Token::new(node)), all_questions(), all_names(), all_watches()]
+    vec![
+        all_to(&Token::new(node)),
+        all_questions(),
+        all_names(),
+        all_watches(),
+    ]
 }
 
 /// What a broker does for one node.
@@ -93,7 +98,10 @@ pub(crate) enum BrokerEvent {
     /// It is gone, for this reason.
     Down(String),
     /// What was published may have been dropped on its way to this node.
-    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "a simulated broker drops without a word"))]
+    #[cfg_attr(
+        not(feature = "nats"),
+        expect(dead_code, reason = "a simulated broker drops without a word")
+    )]
     Dropped,
     /// Another node has lost this connection.
     Gone(String),
@@ -134,7 +142,8 @@ impl BrokerEngine {
     pub(crate) fn start(self: &Arc<Self>, state: &Arc<NodeState>) {
         let _ = self.state.set(Arc::downgrade(state));
         self.broker.subscribe(subject::all_to(&self.me));
-        self.tasks.spawn_last(Box::pin(posts::publish(self.clone())));
+        self.tasks
+            .spawn_last(Box::pin(posts::publish(self.clone())));
         self.spawn(Box::pin(tick(self.clone())));
         state.start();
     }

@@ -39,15 +39,14 @@ pub(crate) struct SimClient {
 #[derive(Default)]
 struct ClientMail {
     patterns: BTreeSet<String>,
-    /// What arrives, by when and as the how manieth.
-    arrivals: BTreeMap<(Instant, u64), Packet>,
+    /// What arrives from each node, by when and as the how manieth.
+    arrivals: BTreeMap<String, BTreeMap<(Instant, u64), Packet>>,
     number: u64,
     /// When the last packet of each node arrives.
     last: BTreeMap<String, Instant>,
 }
 
 struct Packet {
-    from: String,
     subject: String,
     payload: Vec<u8>,
 }
@@ -127,13 +126,13 @@ impl SimClient {
         mail.patterns.iter().any(|pattern| fits(pattern, subject))
     }
 
-    fn push(&self, net: &NetState, packet: Packet) {
+    fn push(&self, net: &NetState, from: &str, packet: Packet) {
         let mut mail = lock(&self.mail);
         // Beyond the end of the clock, it never arrives.
         let Some(due) = Instant::now().checked_add(net.draw_once()) else {
             return;
         };
-        let last = mail.last.get(&packet.from).copied();
+        let last = mail.last.get(from).copied();
         let due = match net.draw_loss() {
             // It may never come, or be overtaken.
             true if sim::random() % 2 == 0 => return,
@@ -143,13 +142,14 @@ impl SimClient {
             },
             false => {
                 let due = last.map_or(due, |last| last.max(due));
-                mail.last.insert(packet.from.clone(), due);
+                mail.last.insert(from.into(), due);
                 due
             }
         };
         mail.number += 1;
         let number = mail.number;
-        mail.arrivals.insert((due, number), packet);
+        let lane = mail.arrivals.entry(from.into()).or_default();
+        lane.insert((due, number), packet);
         drop(mail);
         self.wake();
     }
@@ -159,15 +159,16 @@ impl SimClient {
         // The lock of the net is the outer one everywhere.
         let net = lock(net);
         let mut mail = lock(&self.mail);
-        let mut open = mail.arrivals.iter();
-        let next = open.find(|(_, packet)| net.passes(&packet.from, &self.name));
-        let Some((&key, _)) = next else {
-            return Err(None);
-        };
-        if key.0 > Instant::now() {
-            return Err(Some(key.0));
+        let mut lanes: Vec<_> = (mail.arrivals.iter_mut())
+            .filter(|(from, _)| net.passes(from, &self.name))
+            .filter_map(|(_, lane)| lane.first_entry())
+            .collect();
+        lanes.sort_by_key(|head| *head.key());
+        match lanes.into_iter().next() {
+            None => Err(None),
+            Some(head) if head.key().0 > Instant::now() => Err(Some(head.key().0)),
+            Some(head) => Ok(head.remove()),
         }
-        mail.arrivals.remove(&key).ok_or(None)
     }
 }
 
@@ -209,13 +210,8 @@ impl Broker for SimClient {
             let net = lock(&net);
             let others = net.clients.values().filter(|other| other.name != self.name);
             for other in others.filter(|other| other.has(&subject)) {
-                let (from, subject, payload) = (&self.name, &subject, &payload);
-                let packet = Packet {
-                    from: from.clone(),
-                    subject: subject.clone(),
-                    payload: payload.clone(),
-                };
-                other.push(&net, packet);
+                let (subject, payload) = (subject.clone(), payload.clone());
+                other.push(&net, &self.name, Packet { subject, payload });
             }
         }
         Box::pin(ready(()))
@@ -245,7 +241,11 @@ impl Broker for SimClient {
         if let Some(net) = self.net.upgrade() {
             // Another node may have the name by now.
             let mut net = lock(&net);
-            if net.clients.get(&self.name).is_some_and(|client| client.connection == self.connection) {
+            if net
+                .clients
+                .get(&self.name)
+                .is_some_and(|client| client.connection == self.connection)
+            {
                 net.clients.remove(&self.name);
             }
         }

@@ -9,7 +9,9 @@ use greenroom_cluster::{
     Distance, Limits, Node, RemoteAskError, RemoteEnd, RemoteLookupError, SimNet,
 };
 
-use crate::support::{Pair, Tally, limited_node, limited_pair, node, pair, seeds, tally, until};
+use crate::support::{
+    Pair, Tally, limited_node, limited_pair, net, node, pair, pair_in, seeds, tally, until,
+};
 
 const LEASE: Duration = Duration::from_secs(5);
 
@@ -38,7 +40,7 @@ fn a_node_that_only_hears_nothing_is_lost_as_well() {
 #[test]
 fn a_killed_node_is_lost_at_once() {
     sim::explore(seeds(20), |_| async {
-        let Pair { net, far, .. } = &pair().await;
+        let Pair { net, far, .. } = &pair_in(SimNet::new()).await;
         net.crash("shop");
         let start = Instant::now();
         assert_eq!(far.end_now(), None);
@@ -145,7 +147,7 @@ fn a_timeout_ends_an_ask_and_the_reply_is_not_wanted() {
 #[test]
 fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
     sim::explore(seeds(50), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let shop = node("shop", &net).await;
         let (go, wait) = futures::channel::oneshot::channel::<()>();
         let late = async |cx: Context<Tally>| {
@@ -184,7 +186,7 @@ fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
 #[test]
 fn what_waits_for_room_when_its_link_ends_is_not_handled_after_a_new_lookup() {
     sim::explore(seeds(50), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let shop = node("shop", &net).await;
         let (go, wait) = futures::channel::oneshot::channel::<()>();
         let late = async |cx: Context<Tally>| {
@@ -290,7 +292,7 @@ fn a_full_actor_holds_up_no_other() {
 #[test]
 fn a_sender_that_gives_up_lets_the_next_one_go() {
     sim::explore(seeds(50), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let shop = node("shop", &net).await;
         let actor = spawn!(tally(_), capacity = 1);
         let _published = shop.publish("tally", &actor).unwrap();
@@ -316,7 +318,7 @@ fn a_sender_that_gives_up_lets_the_next_one_go() {
 #[test]
 fn frames_that_come_late_keep_the_order() {
     sim::explore(seeds(20), |_| async {
-        let Pair { net, far, .. } = &pair().await;
+        let Pair { net, far, .. } = &pair_in(SimNet::new()).await;
         net.loss(0.3, Duration::from_millis(200));
         net.delay(Duration::ZERO..Duration::from_millis(30));
         for n in 0..100 {
@@ -330,7 +332,7 @@ fn frames_that_come_late_keep_the_order() {
 #[test]
 fn nodes_with_different_leases_keep_their_link() {
     sim::run(3, async {
-        let net = SimNet::new();
+        let net = net();
         let slow = Node::builder("slow")
             .net(&net)
             .lease(Duration::from_secs(60));

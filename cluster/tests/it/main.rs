@@ -3,6 +3,7 @@
 mod support;
 
 mod addresses;
+mod broker;
 mod certificates;
 mod distance;
 #[cfg(feature = "metrics")]

@@ -8,11 +8,11 @@ use futures::FutureExt;
 use greenroom::{Context, sim, spawn};
 use greenroom_cluster::{
     Distance, Limits, NameChange, Node, NotSent, PublishError, Published, Remote, RemoteAddress,
-    RemoteAskError, RemoteEnd, RemoteLookupError, SimNet,
+    RemoteAskError, RemoteEnd, RemoteLookupError,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Pair, Tally, limited_node, node, pair, seeds, tally, until};
+use crate::support::{Pair, Tally, limited_node, net, node, pair, seeds, tally, until};
 
 /// Publishes a new counter, which goes on until it is stopped.
 fn published(node: &Node) -> Published<Tally> {
@@ -26,13 +26,15 @@ fn published(node: &Node) -> Published<Tally> {
 #[test]
 fn all_holders_of_a_name_are_listed() {
     sim::explore(seeds(20), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let nodes = [
             node("a", &net).await,
             node("b", &net).await,
             node("c", &net).await,
         ];
         let _published = nodes.each_ref().map(published);
+        // A watch connects all nodes that hold names.
+        let _watches = nodes.each_ref().map(|node| node.watch_names("tally"));
         for node in &nodes {
             until(|| node.all::<Tally>("tally").len() == 3).await;
             let all = node.all::<Tally>("tally");
@@ -50,12 +52,13 @@ fn all_holders_of_a_name_are_listed() {
 #[test]
 fn lookups_of_two_names_in_turn_find_all_holders_of_both() {
     sim::explore(seeds(20), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let [a, b, c] = [
             node("a", &net).await,
             node("b", &net).await,
             node("c", &net).await,
         ];
+        let _watch = a.watch_names("");
         let actor = spawn!(tally(_));
         for name in ["one", "two"] {
             b.publish(name, &actor).unwrap().detach();
@@ -76,8 +79,9 @@ fn lookups_of_two_names_in_turn_find_all_holders_of_both() {
 #[test]
 fn in_a_partition_both_sides_go_on() {
     sim::explore(seeds(20), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let nodes = [node("a", &net).await, node("b", &net).await];
+        let _watches = nodes.each_ref().map(|node| node.watch_names(""));
         let _published = nodes.each_ref().map(published);
         until(|| {
             nodes
@@ -113,7 +117,7 @@ fn in_a_partition_both_sides_go_on() {
 #[test]
 fn an_actor_that_was_stopped_loses_its_name_at_the_next_message() {
     sim::explore(seeds(20), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
         let (_go, wait) = futures::channel::oneshot::channel::<()>();
         let busy = async |cx: Context<Tally>| {
@@ -166,7 +170,7 @@ fn a_watch_tells_what_comes_and_goes() {
 #[test]
 fn a_dropped_guard_takes_the_name_and_not_the_actor() {
     sim::explore(seeds(20), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
         let published = published(&shop);
         let far = desk.lookup::<Tally>("tally").await.unwrap();
@@ -185,7 +189,7 @@ fn a_dropped_guard_takes_the_name_and_not_the_actor() {
 #[test]
 fn a_name_keeps_no_actor_open() {
     sim::explore(seeds(20), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
         let actor = spawn!(tally(_));
         shop.publish("tally", &actor).unwrap().detach();
@@ -199,7 +203,7 @@ fn a_name_keeps_no_actor_open() {
 #[test]
 fn a_lookup_waits_for_a_name() {
     sim::explore(seeds(20), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let desk = node("desk", &net).await;
         let found = desk
             .lookup::<Tally>("tally")
@@ -257,7 +261,7 @@ async fn tries(mut cx: Context<Carry<Tally>>) -> (RemoteAskError, NotSent<Tally>
 #[test]
 fn an_address_of_another_kind_handles_nothing_and_tells_both_kinds() {
     sim::explore(seeds(20), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let [shop, desk] = [node("shop", &net).await, node("desk", &net).await];
         let actor = spawn!(tries(_));
         let _published = shop.publish("tries", &actor).unwrap();
@@ -291,7 +295,7 @@ fn an_unknown_name_tells_who_was_asked() {
 #[test]
 fn a_name_that_cannot_be_published_is_refused_with_the_reason() {
     sim::explore(seeds(5), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let limits = Limits {
             names: 2,
             ..Limits::default()
@@ -330,12 +334,13 @@ fn a_name_that_cannot_be_published_is_refused_with_the_reason() {
 #[test]
 fn an_address_in_a_message_leads_to_a_third_node() {
     sim::explore(seeds(50), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let nodes = [
             node("a", &net).await,
             node("b", &net).await,
             node("c", &net).await,
         ];
+        let _watch = nodes[0].watch_names("");
         let [one, two] = [published(&nodes[1]), published(&nodes[2])];
         until(|| nodes[0].all::<Tally>("tally").len() == 2).await;
         let all = nodes[0].all::<Tally>("tally");

@@ -7,7 +7,7 @@ use greenroom_cluster::{Node, Remote, RemoteAddress, RemoteAskError, SimNet};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::support::{node, seeds};
+use crate::support::{net, node, seeds};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -75,7 +75,7 @@ type Worker = greenroom::Handle<Work, Vec<bool>>;
 
 /// Opens two nodes of a net: one with a published worker, and one with its address.
 async fn pair() -> (SimNet, Worker, [Node; 2], RemoteAddress<Work>) {
-    let net = SimNet::new();
+    let net = net();
     let shop = node("shop", &net).await;
     let actor = spawn!(worker(_), capacity = 2);
     shop.publish("worker", &actor).unwrap().detach();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use greenroom::time::Instant;
-use greenroom::{Context, Handle, Reply, spawn};
+use greenroom::{Context, Handle, Reply, sim, spawn};
 use greenroom_cluster::{Limits, Node, Remote, RemoteAddress, SimNet};
 use serde::{Deserialize, Serialize};
 
@@ -101,12 +101,19 @@ pub struct Pair {
 }
 
 pub async fn pair() -> Pair {
-    limited_pair(Limits::default(), Limits::default()).await
+    pair_in(net()).await
+}
+
+pub async fn pair_in(net: SimNet) -> Pair {
+    limited_pair_in(net, Limits::default(), Limits::default()).await
 }
 
 /// Creates a pair with these limits of the shop and of the desk.
 pub async fn limited_pair(of_shop: Limits, of_desk: Limits) -> Pair {
-    let net = SimNet::new();
+    limited_pair_in(net(), of_shop, of_desk).await
+}
+
+async fn limited_pair_in(net: SimNet, of_shop: Limits, of_desk: Limits) -> Pair {
     let shop = limited_node("shop", &net, of_shop).await;
     let actor = spawn!(tally(_), name = "tally");
     shop.publish("tally", &actor).unwrap().detach();
@@ -133,5 +140,15 @@ pub async fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(60), "it never holds");
         greenroom::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Creates a net. Half of the seeds have one with a broker.
+pub fn net() -> SimNet {
+    match std::env::var("GREENROOM_NET").as_deref() {
+        Ok("broker") => SimNet::with_broker(),
+        Ok("mesh") => SimNet::new(),
+        _ if sim::random() % 2 == 0 => SimNet::new(),
+        _ => SimNet::with_broker(),
     }
 }

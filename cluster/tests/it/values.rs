@@ -1,13 +1,11 @@
 //! What may be in messages and answers, and what is refused.
 
 use greenroom::{AskError, Context, Refusal, Reply, sim, spawn};
-use greenroom_cluster::{
-    Distance, Limits, Node, Remote, RemoteAddress, RemoteAskError, RemoteEnd, SimNet,
-};
+use greenroom_cluster::{Distance, Limits, Node, Remote, RemoteAddress, RemoteAskError, RemoteEnd};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::support::{Pair, Tally, limited_node, limited_pair, node, pair, seeds, tally};
+use crate::support::{Pair, Tally, limited_node, limited_pair, net, node, pair, seeds, tally};
 
 #[test]
 fn a_refusal_comes_back_as_it_was() {
@@ -119,7 +117,7 @@ async fn odd(mut cx: Context<Odd>) {
 }
 
 async fn odd_pair() -> (Node, Node, greenroom::Handle<Odd, ()>, RemoteAddress<Odd>) {
-    let net = SimNet::new();
+    let net = net();
     let shop = node("shop", &net).await;
     let actor = spawn!(odd(_));
     shop.publish("odd", &actor).unwrap().detach();
@@ -218,7 +216,7 @@ fn a_panic_of_a_map_ends_only_its_own_stream() {
 #[test]
 fn a_long_refusal_is_cut_off_and_keeps_the_link() {
     sim::explore(seeds(5), |_| async {
-        let net = SimNet::new();
+        let net = net();
         let limits = Limits {
             frame: 5000,
             ..Limits::default()

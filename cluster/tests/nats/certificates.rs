@@ -33,7 +33,11 @@ pub fn folder() -> &'static Path {
 
 /// Returns the files of the certificate of a node, its key and the authority.
 pub fn files_of(name: &str) -> [PathBuf; 3] {
-    let files = [format!("{name}.pem"), format!("{name}.key"), "ca.pem".into()];
+    let files = [
+        format!("{name}.pem"),
+        format!("{name}.key"),
+        "ca.pem".into(),
+    ];
     files.map(|file| folder().join(file))
 }
 

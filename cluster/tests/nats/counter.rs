@@ -12,7 +12,10 @@ pub enum Tally {
     Add(u64),
     All(#[serde(with = "greenroom_cluster::reply")] Reply<Vec<u64>>),
     Total(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
-    Length(Vec<u8>, #[serde(with = "greenroom_cluster::reply")] Reply<usize>),
+    Length(
+        Vec<u8>,
+        #[serde(with = "greenroom_cluster::reply")] Reply<usize>,
+    ),
 }
 
 impl Remote for Tally {

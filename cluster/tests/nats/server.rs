@@ -86,7 +86,10 @@ impl Server {
         // The shell ends the server when the pipe is closed, as it is when this process ends.
         let mut shell = Command::new("sh");
         shell
-            .args(["-c", "\"$0\" --config nats-server.conf --pid pid </dev/null & read -r _; kill -9 $!"])
+            .args([
+                "-c",
+                "\"$0\" --config nats-server.conf --pid pid </dev/null & read -r _; kill -9 $!",
+            ])
             .arg(program())
             .current_dir(self.folder.path())
             .stdin(Stdio::piped())

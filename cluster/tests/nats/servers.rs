@@ -106,6 +106,10 @@ fn a_server_that_is_not_there_is_an_error_of_open() {
         let error = node.open().await.unwrap_err();
         assert!(matches!(error, OpenError::Server(_)), "{error}");
         let text = error.to_string();
-        assert!(text.contains(&server.address()), "{text} after {:?}", start.elapsed());
+        assert!(
+            text.contains(&server.address()),
+            "{text} after {:?}",
+            start.elapsed()
+        );
     });
 }

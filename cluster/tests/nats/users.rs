@@ -82,7 +82,10 @@ fn a_good_certificate_neither_speaks_as_another_node_nor_receives_what_is_meant_
                 for subject in ["gr.to.shop.desk", "gr.find.notes.desk", "gr.names.desk"] {
                     client.publish(subject, "x".into()).await.unwrap();
                     let (reply, x) = ("gr.to.shop.desk", "x");
-                    client.publish_with_reply(subject, reply, x.into()).await.unwrap();
+                    client
+                        .publish_with_reply(subject, reply, x.into())
+                        .await
+                        .unwrap();
                 }
                 client.flush().await.unwrap();
                 is_done.await.unwrap();
@@ -100,8 +103,14 @@ fn a_good_certificate_neither_speaks_as_another_node_nor_receives_what_is_meant_
             done.send(()).unwrap();
         };
         let ((heard, replies), ()) = futures::join!(refused, asked);
-        assert!(heard.is_none() && replies.is_none(), "{heard:?}, {replies:?}");
-        assert_eq!((shop.status().malformed, shop.status().refused_links), (0, 0));
+        assert!(
+            heard.is_none() && replies.is_none(),
+            "{heard:?}, {replies:?}"
+        );
+        assert_eq!(
+            (shop.status().malformed, shop.status().refused_links),
+            (0, 0)
+        );
     });
 }
 

@@ -217,7 +217,11 @@ mod tests {
                 let end = &mut ends[at];
                 let others = total - end.outstanding();
                 // The first ones were granted when there were no others.
-                let share = if round == 0 { BUDGET / (at as u64 + 1) } else { share };
+                let share = if round == 0 {
+                    BUDGET / (at as u64 + 1)
+                } else {
+                    share
+                };
                 end.grant(share, others);
                 let total = others + end.outstanding();
                 assert!(total <= BUDGET + 50 * LEAST, "{total}");
@@ -227,7 +231,10 @@ mod tests {
                 other.granted = end.given;
                 (other.sent, other.sent_weight) = (end.taken, end.taken_weight);
                 if other.may_send() {
-                    let numbers = Numbers { taken: 0, ..other.send(50_000) };
+                    let numbers = Numbers {
+                        taken: 0,
+                        ..other.send(50_000)
+                    };
                     end.take(numbers, 50_000).unwrap();
                 }
             }
@@ -241,13 +248,26 @@ mod tests {
         let _sent = a.send(1);
         let (sent, granted) = (0, LEAST);
         for taken in [2, u64::MAX] {
-            let numbers = Numbers { sent, taken, granted };
+            let numbers = Numbers {
+                sent,
+                taken,
+                granted,
+            };
             assert_eq!(a.compare(numbers), Err(FlowError::Broken));
         }
         let taken = 1;
-        a.compare(Numbers { sent, taken, granted }).unwrap();
+        a.compare(Numbers {
+            sent,
+            taken,
+            granted,
+        })
+        .unwrap();
         let taken = 0;
-        let late = Numbers { sent, taken, granted };
+        let late = Numbers {
+            sent,
+            taken,
+            granted,
+        };
         assert_eq!(a.compare(late), Err(FlowError::Gap));
     }
 }

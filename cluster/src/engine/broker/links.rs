@@ -28,7 +28,10 @@ pub(super) struct Links(BTreeMap<Token, PeerLink>);
 
 enum PeerLink {
     /// This node has sent a hello, so many ticks ago.
-    Greeted { epoch: u64, ticks: u32 },
+    Greeted {
+        epoch: u64,
+        ticks: u32,
+    },
     Up(UpLink),
 }
 
@@ -186,7 +189,13 @@ impl BrokerEngine {
     }
 
     /// Takes a hello: the link comes up, unless the own hello counts.
-    fn greeted(self: &Arc<Self>, state: &Arc<NodeState>, from: &str, epoch: u64, greeting: Greeting) {
+    fn greeted(
+        self: &Arc<Self>,
+        state: &Arc<NodeState>,
+        from: &str,
+        epoch: u64,
+        greeting: Greeting,
+    ) {
         let peer = Token::new(from);
         {
             let mut links = lock(&self.links);
@@ -205,7 +214,9 @@ impl BrokerEngine {
                 _ => {}
             }
         }
-        let welcomed = self.greeting().ok_or_else(|| "the node is closed".to_owned());
+        let welcomed = self
+            .greeting()
+            .ok_or_else(|| "the node is closed".to_owned());
         let up = welcomed.and_then(|own| Ok((own, self.begin(state, from, epoch, greeting)?)));
         match up {
             Ok((greeting, wire)) => {
@@ -220,7 +231,13 @@ impl BrokerEngine {
     }
 
     /// Takes the answer to a hello: the link comes up.
-    fn welcome(self: &Arc<Self>, state: &Arc<NodeState>, from: &str, epoch: u64, greeting: Greeting) {
+    fn welcome(
+        self: &Arc<Self>,
+        state: &Arc<NodeState>,
+        from: &str,
+        epoch: u64,
+        greeting: Greeting,
+    ) {
         let peer = Token::new(from);
         match lock(&self.links).0.get(&peer) {
             Some(PeerLink::Greeted { epoch: own, .. }) if *own == epoch => {}
@@ -308,14 +325,7 @@ impl BrokerEngine {
     }
 
     /// Takes frames, if all before them have come.
-    fn batch(
-        &self,
-        state: &NodeState,
-        peer: &Token,
-        epoch: u64,
-        numbers: Numbers,
-        frames: &[u8],
-    ) {
+    fn batch(&self, state: &NodeState, peer: &Token, epoch: u64, numbers: Numbers, frames: &[u8]) {
         let taken = self.change(peer, epoch, |up| up.flow.take(numbers, frames.len()));
         let Some((link, Ok(()))) = self.check(state, peer, epoch, taken) else {
             return;
@@ -378,7 +388,8 @@ impl BrokerEngine {
             None => {
                 let mut links = lock(&self.links);
                 // The welcome was lost, and what came with it.
-                if matches!(links.0.get(peer), Some(PeerLink::Greeted { epoch: own, .. }) if *own == epoch) {
+                if matches!(links.0.get(peer), Some(PeerLink::Greeted { epoch: own, .. }) if *own == epoch)
+                {
                     links.0.remove(peer);
                 }
                 drop(links);
@@ -426,7 +437,11 @@ impl BrokerEngine {
         self.work.notify(usize::MAX);
         let mut packet = packet.encode(frames.len());
         packet.append(&mut frames);
-        let subject = Subject::To { to: peer, from: &self.me }.text();
+        let subject = Subject::To {
+            to: peer,
+            from: &self.me,
+        }
+        .text();
         Some(Post { subject, packet })
     }
 
@@ -434,7 +449,11 @@ impl BrokerEngine {
     pub(super) fn is_cut(&self, wire: &BrokerWire, mut rest: &[u8]) {
         let most = self.largest_frame() as usize + LENGTH;
         let (peer, epoch) = (&wire.peer, wire.epoch);
-        let subject = Subject::To { to: peer, from: &self.me }.text();
+        let subject = Subject::To {
+            to: peer,
+            from: &self.me,
+        }
+        .text();
         let mut links = lock(&self.links);
         if let Some(up) = links.up(peer, epoch) {
             while !rest.is_empty() && up.flow.may_send() {

@@ -64,7 +64,8 @@ impl BrokerEngine {
     fn ask_for(&self, name: &str) {
         let (token, from, name) = (&Token::new(name), &self.me, name.into());
         let subject = Subject::Find { name: token, from };
-        self.posts.push(subject.text(), Packet::Find { name }.encode(0));
+        self.posts
+            .push(subject.text(), Packet::Find { name }.encode(0));
     }
 
     /// Begins or ends to watch the names with a prefix.
@@ -125,10 +126,15 @@ impl BrokerEngine {
             }
         }
         drop(questions);
-        if let Some(kind) = self.state().filter(|_| is_given).and_then(|state| state.own_kind(name)) {
+        if let Some(kind) = self
+            .state()
+            .filter(|_| is_given)
+            .and_then(|state| state.own_kind(name))
+        {
             let subject = Subject::Names { from: &self.me }.text();
             let name = name.into();
-            self.posts.push(subject, Packet::Holds { name, kind }.encode(0));
+            self.posts
+                .push(subject, Packet::Holds { name, kind }.encode(0));
         }
     }
 
@@ -141,7 +147,10 @@ impl BrokerEngine {
         let name = {
             let questions = lock(&self.questions.0);
             let mut names = questions.given.range(prefix.to_owned()..);
-            names.next().filter(|name| name.starts_with(prefix)).cloned()
+            names
+                .next()
+                .filter(|name| name.starts_with(prefix))
+                .cloned()
         };
         // One name is enough: all of them come over the link.
         name.inspect(|name| self.answer_find(state, to, name));
@@ -181,7 +190,9 @@ impl BrokerEngine {
                 _ => {}
             }
         }
-        questions.sought.retain(|_, sought| sought.ticks < FORGOTTEN);
+        questions
+            .sought
+            .retain(|_, sought| sought.ticks < FORGOTTEN);
         drop(questions);
         again.iter().for_each(|name| self.ask_for(name));
         others.iter().for_each(|other| self.connect(other));

@@ -56,7 +56,10 @@ pub(super) struct Numbers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PacketError {
     /// The packet is of this version, and may be a hello.
-    Version { theirs: u16, is_hello: bool },
+    Version {
+        theirs: u16,
+        is_hello: bool,
+    },
     Malformed,
 }
 

@@ -133,11 +133,15 @@ mod tests {
 
     /// Returns names with all that means something in a subject, and some at random.
     fn names() -> Vec<String> {
-        let mut names: Vec<String> = ["a", "a.b", "a b", "*", ">", "=", "=2E", "~", "$SYS", "_INBOX"]
-            .into_iter()
-            .chain(["löwe", "狐", "🦊", "\n", "\0", "A", ".", "..", "a.", "*.desk"])
-            .map(Into::into)
-            .collect();
+        let mut names: Vec<String> = [
+            "a", "a.b", "a b", "*", ">", "=", "=2E", "~", "$SYS", "_INBOX",
+        ]
+        .into_iter()
+        .chain([
+            "löwe", "狐", "🦊", "\n", "\0", "A", ".", "..", "a.", "*.desk",
+        ])
+        .map(Into::into)
+        .collect();
         names.push("x".repeat(255));
         names.push("狐".repeat(85));
         names.push(".".repeat(255));
@@ -154,8 +158,14 @@ mod tests {
         for name in names() {
             let token = Token::new(&name);
             assert_eq!(token.name().as_deref(), Some(&*name));
-            assert!(!token.0.contains(['.', '*', '>', ' ', '$', '\n', '\0']), "{token:?}");
-            assert!(token.0.is_ascii() && token.0.len() <= LONGEST_TOKEN, "{token:?}");
+            assert!(
+                !token.0.contains(['.', '*', '>', ' ', '$', '\n', '\0']),
+                "{token:?}"
+            );
+            assert!(
+                token.0.is_ascii() && token.0.len() <= LONGEST_TOKEN,
+                "{token:?}"
+            );
             let to = &Token::new("desk");
             let subject = Subject::To { to, from: &token }.text();
             assert_eq!(sender(&subject), Some(name));

@@ -154,7 +154,12 @@ mod tests {
     fn a_batch_has_whole_frames_and_at_least_one() {
         let ping = LinkFrame::Ping.encode();
         let bytes = ping.repeat(3);
-        for (room, frames) in [(0, 1), (ping.len(), 1), (2 * ping.len(), 2), (usize::MAX, 3)] {
+        for (room, frames) in [
+            (0, 1),
+            (ping.len(), 1),
+            (2 * ping.len(), 2),
+            (usize::MAX, 3),
+        ] {
             assert_eq!(whole_frames(&bytes, room), frames * ping.len(), "{room}");
         }
         assert_eq!(whole_frames(&[], 10), 0);

@@ -233,13 +233,19 @@ async fn is_user(client: &Client, name: &str) -> Result<(), String> {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => return Err(format!("it does not say who this is: {error}")),
         // Another user may not receive what this one may.
-        Err(_) => return Err(format!("it has not said within {ANSWER:?} that this is {name:?}")),
+        Err(_) => {
+            return Err(format!(
+                "it has not said within {ANSWER:?} that this is {name:?}"
+            ));
+        }
     };
     let answer: serde_json::Value = serde_json::from_slice(&answer.payload)
         .map_err(|error| format!("it does not say who this is: {error}"))?;
     match answer.pointer("/data/user").and_then(|user| user.as_str()) {
         Some(user) if user == name => Ok(()),
-        Some(user) => Err(format!("the user of this connection is {user:?}, and not {name:?}")),
+        Some(user) => Err(format!(
+            "the user of this connection is {user:?}, and not {name:?}"
+        )),
         None => Err(format!("it does not say who this is: {answer}")),
     }
 }

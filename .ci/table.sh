@@ -51,6 +51,7 @@ readonly TABLE='
   http                   600  beside  each  failed   .
   clippy_cluster         600  beside  each  failed   clippy .
   cluster                900  beside  each  failed   .
+  nats                   600  beside  each  skipped  nats .
   features_docs          600  beside  all   failed   .
   clippy_loom            300  beside  all   failed   clippy .
   clippy_tokio           600  beside  all   failed   clippy tokio

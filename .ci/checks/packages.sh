@@ -46,6 +46,17 @@ cluster() {
     cargo test --locked --all-features -p greenroom-cluster
 }
 
+# Tests of greenroom-cluster with a real NATS server.
+nats() {
+    local server=$PWD/target/nats/bin/nats-server
+    if ! "$server" --version; then
+        echo 'no NATS server is installed'
+        return 77
+    fi
+    cargo clippy --locked --no-default-features --features nats -p greenroom-cluster -- -D warnings
+    GREENROOM_NATS_SERVER=$server cargo test --locked --all-features -p greenroom-cluster --test nats
+}
+
 # Histories of greenroom-cluster from 10 000 seeds, and all faults. The faults are of processes and
 # nets, and some need rights.
 cluster_all() {

@@ -29,8 +29,9 @@ pub(crate) trait LinkEngine: Send + Sync {
 
     fn sleep(&self, duration: Duration) -> Boxed<()>;
 
-    /// Takes what the node has found out, or looks for.
-    fn note(&self, event: NodeEvent<'_>);
+    /// Takes what the node has found out, or looks for. Returns whether the engine asks nodes that are
+    /// not connected.
+    fn note(&self, event: NodeEvent<'_>) -> bool;
 
     /// Returns why nodes could not be reached, each as a text that begins with where that was tried.
     fn problems(&self) -> Vec<String>;

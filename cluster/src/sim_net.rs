@@ -154,7 +154,7 @@ impl SimNet {
         }
     }
 
-    /// Has the broker end and begin again. All links end, and what is under way is lost.
+    /// Ends the broker, and begins it again. All links end, and what is under way is lost.
     pub fn restart_broker(&self) {
         let clients: Vec<_> = self.state().clients.values().cloned().collect();
         clients.iter().for_each(|client| client.lose());
@@ -195,7 +195,7 @@ impl SimNet {
         }
     }
 
-    /// Has half of the other nodes receive that this one is gone. The lease tells the others.
+    /// Reports to half of the other nodes that this one is gone. The lease tells the others.
     fn tell_that_it_is_gone(&self, gone: &SimClient) {
         let clients: Vec<_> = self.state().clients.values().cloned().collect();
         for client in clients.iter().filter(|_| sim::random() % 2 == 0) {

@@ -214,7 +214,7 @@ impl LinkEngine for Arc<BrokerEngine> {
         self.broker.sleep(duration)
     }
 
-    fn note(&self, event: NodeEvent<'_>) {
+    fn note(&self, event: NodeEvent<'_>) -> bool {
         match event {
             // Nodes that do not talk are not connected.
             NodeEvent::Learnt(_) => {}
@@ -225,6 +225,7 @@ impl LinkEngine for Arc<BrokerEngine> {
             NodeEvent::Watched { prefix, is_begin } => self.watch(prefix, is_begin),
             NodeEvent::Named { name, is_given } => self.name(name, is_given),
         }
+        true
     }
 
     fn problems(&self) -> Vec<String> {

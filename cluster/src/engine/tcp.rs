@@ -148,7 +148,7 @@ impl LinkEngine for Arc<Tcp> {
         })
     }
 
-    fn note(&self, event: NodeEvent<'_>) {
+    fn note(&self, event: NodeEvent<'_>) -> bool {
         match event {
             NodeEvent::Learnt(members) => self.dial_members(members, false),
             NodeEvent::Left(name) => self.dials.forget(name),
@@ -159,6 +159,7 @@ impl LinkEngine for Arc<Tcp> {
             | NodeEvent::Watched { .. }
             | NodeEvent::Named { .. } => {}
         }
+        false
     }
 
     fn problems(&self) -> Vec<String> {

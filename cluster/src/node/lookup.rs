@@ -7,6 +7,8 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::Duration;
 
+use greenroom::time::Instant;
+
 use super::{Node, NodeState};
 use crate::address::RemoteAddress;
 use crate::engine::{LOOKUP_STEP, NodeEvent};
@@ -22,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// - [`RemoteLookupError::Unknown`] if no actor of this name is found within 5 s, or within the
 ///   [time-out](Lookup::timeout). The error names the nodes that were asked and the seeds that could not be
 ///   reached.
-/// - [`RemoteLookupError::WrongKind`] at once, if there are actors of this name and all have another kind.
+/// - [`RemoteLookupError::WrongKind`] if there are actors of this name and all have another kind: at
+///   once, or after a second if nodes that are not connected are asked as well.
 /// - [`RemoteLookupError::NodeClosed`] if the node here is closed.
 ///
 /// # Cancel safety
@@ -54,18 +57,27 @@ impl<M: Remote> Lookup<M> {
 
     async fn find(self) -> Result<RemoteAddress<M>, RemoteLookupError> {
         let state = self.node.state();
-        if let Some(found) = look::<M>(state, &self.name) {
-            return found;
+        match look::<M>(state, &self.name) {
+            Some(Err(RemoteLookupError::WrongKind { .. })) | None => {}
+            Some(found) => return found,
         }
+        let start = Instant::now();
         let found = greenroom::time::timeout(self.timeout, async {
             loop {
                 // Listens before it looks, so that no change in between is missed.
                 let listener = state.changed.listen();
-                if let Some(found) = look::<M>(state, &self.name) {
-                    return found;
-                }
                 let (name, kind) = (&*self.name, M::KIND);
-                state.engine.note(NodeEvent::Sought { name, kind });
+                let sought = NodeEvent::Sought { name, kind };
+                match look::<M>(state, name) {
+                    // A node that is not connected may have one of the right kind.
+                    Some(Err(wrong @ RemoteLookupError::WrongKind { .. })) => {
+                        if start.elapsed() >= LOOKUP_STEP || !state.engine.note(sought) {
+                            return Err(wrong);
+                        }
+                    }
+                    Some(found) => return found,
+                    None => drop(state.engine.note(sought)),
+                }
                 let _ = greenroom::time::timeout(LOOKUP_STEP, listener).await;
             }
         });

@@ -27,10 +27,11 @@ impl LinkEngine for Still {
         Box::pin(std::future::pending())
     }
 
-    fn note(&self, event: NodeEvent<'_>) {
+    fn note(&self, event: NodeEvent<'_>) -> bool {
         if let NodeEvent::Learnt(members) = event {
             lock(&self.0).extend_from_slice(members);
         }
+        false
     }
 
     fn problems(&self) -> Vec<String> {

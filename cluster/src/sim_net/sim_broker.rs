@@ -105,7 +105,7 @@ impl SimClient {
         state.inspect(|state| state.shut());
     }
 
-    /// Has another node receive that this one is gone.
+    /// Reports to another node that this one is gone.
     pub(super) fn is_gone_for(&self, other: &SimClient) {
         if let Some(engine) = other.engine() {
             engine.event(BrokerEvent::Gone(self.connection.clone()));

@@ -307,7 +307,9 @@ impl LinkEngine for Arc<SimEngine> {
         Box::pin(sleep(duration))
     }
 
-    fn note(&self, _: NodeEvent<'_>) {}
+    fn note(&self, _: NodeEvent<'_>) -> bool {
+        false
+    }
 
     fn problems(&self) -> Vec<String> {
         Vec::new()

@@ -19,6 +19,9 @@ pub(super) const LEAST: u64 = 64 << 10;
 /// `BUDGET / BATCH`, and as many for each `LEAST`.
 pub(super) const BATCH: u64 = 512;
 
+/// The weight that an end takes without a word. Senders wait when much is not acknowledged.
+const UNTOLD: u64 = 512 << 10;
+
 /// The state of one end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Flow {
@@ -35,8 +38,16 @@ pub(super) struct Flow {
     taken_weight: u64,
     /// The weight that this end lets the other one send.
     given: u64,
-    /// What the other end knows of `taken` and `given`, if all comes there.
-    told: (u64, u64),
+    /// What the other end knows, if all comes there.
+    told: Told,
+}
+
+/// What was sent last of `taken`, `taken_weight` and `given`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Told {
+    taken: u64,
+    taken_weight: u64,
+    given: u64,
 }
 
 /// Why a link is to end.
@@ -60,7 +71,11 @@ impl Flow {
             taken: 0,
             taken_weight: 0,
             given: LEAST,
-            told: (0, LEAST),
+            told: Told {
+                taken: 0,
+                taken_weight: 0,
+                given: LEAST,
+            },
         }
     }
 
@@ -85,7 +100,11 @@ impl Flow {
 
     /// Returns the numbers to send now.
     pub(super) fn numbers(&mut self) -> Numbers {
-        self.told = (self.taken, self.given);
+        self.told = Told {
+            taken: self.taken,
+            taken_weight: self.taken_weight,
+            given: self.given,
+        };
         Numbers {
             sent: self.sent,
             taken: self.taken,
@@ -142,14 +161,15 @@ impl Flow {
     pub(super) fn grant(&mut self, share: u64, others: u64) -> bool {
         let most = share.min(BUDGET.saturating_sub(others)).max(LEAST);
         self.given = self.given.max(self.taken_weight + most);
-        let known = self.told.1.saturating_sub(self.taken_weight);
-        self.given > self.told.1 && known < most / 2
+        let known = self.told.given.saturating_sub(self.taken_weight);
+        let is_short = self.given > self.told.given && known < most / 2;
+        is_short || self.taken_weight - self.told.taken_weight >= UNTOLD
     }
 
     /// Returns whether the other end has not acknowledged all that was sent, or does not know what was
     /// taken.
     pub(super) fn is_under_way(&self) -> bool {
-        self.acknowledged < self.sent || self.told.0 < self.taken
+        self.acknowledged < self.sent || self.told.taken < self.taken
     }
 }
 

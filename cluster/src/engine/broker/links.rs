@@ -126,7 +126,7 @@ impl BrokerEngine {
         }
     }
 
-    /// Returns what this node says of itself, or `None` if it is closed.
+    /// Returns the greeting of this node, or `None` if the node is closed.
     fn greeting(&self) -> Option<Greeting> {
         let state = self.state()?;
         let mut hello = state.hello.clone();

@@ -176,7 +176,7 @@ impl BrokerEngine {
         }
     }
 
-    /// Asks again where nobody has answered, and connects nodes with another kind if no other has.
+    /// Repeats questions without an answer, and connects nodes with another kind if no other has.
     pub(super) fn tick_names(&self) {
         let (mut again, mut others) = (Vec::new(), Vec::new());
         let mut questions = lock(&self.questions.0);

@@ -33,7 +33,7 @@ pub(super) enum Packet {
     Holds { name: String, kind: String },
 }
 
-/// What a node says of itself.
+/// The hello of a node, with what tells its connection from others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Greeting {
     pub(super) hello: Hello,

@@ -43,7 +43,7 @@ impl Posts {
         self.posted.notify(1);
     }
 
-    /// Has the link to a node publish in its turn.
+    /// Adds the link to a node, which publishes in its turn.
     pub(super) fn queue(&self, peer: &Token) {
         lock(&self.waiting).links.push_back(peer.clone());
         self.posted.notify(1);

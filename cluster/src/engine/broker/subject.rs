@@ -1,6 +1,6 @@
 //! The subjects of a broker, with the names of nodes and actors in them.
 //!
-//! A name is one token, and each token is one name: nobody else's messages come under it.
+//! A name is one token, and each token is one name. No message of another node comes under it.
 
 use std::fmt::{self, Write};
 

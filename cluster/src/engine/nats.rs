@@ -3,6 +3,7 @@
 //! The thread runs the client and all tasks of the node. The server vouches for names: a node may
 //! publish only under its own name, and `open` asks the server whose connection it is.
 
+mod check;
 mod config;
 mod options;
 

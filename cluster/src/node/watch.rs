@@ -57,8 +57,9 @@ impl NameWatch {
 
     fn note(&self, is_begin: bool) {
         let prefix = &*self.prefix;
-        let state = self.state.upgrade();
-        state.inspect(|state| state.engine.note(NodeEvent::Watched { prefix, is_begin }));
+        if let Some(state) = self.state.upgrade() {
+            state.engine.note(NodeEvent::Watched { prefix, is_begin });
+        }
     }
 
     /// Waits for the next change. Returns `None` when the node is closed.

@@ -42,9 +42,15 @@ pub async fn opens(name: &str, server: &Server) -> Node {
 /// Opens a node that has published a counter.
 pub async fn counter(name: &str, server: &Server) -> (Node, Handle<Tally, ()>) {
     let node = opens(name, server).await;
+    let actor = publishes(&node);
+    (node, actor)
+}
+
+/// Publishes a counter.
+pub fn publishes(node: &Node) -> Handle<Tally, ()> {
     let actor = spawn!(tally(_));
     node.publish("tally", &actor).unwrap().detach();
-    (node, actor)
+    actor
 }
 
 pub async fn finds(node: &Node) -> RemoteAddress<Tally> {

@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod certificates;
+mod clusters;
 mod counter;
 #[path = "../processes/killed.rs"]
 mod killed;

@@ -69,14 +69,30 @@ impl Server {
     }
 
     pub fn with(config: &str) -> Server {
-        let mut server = Server {
-            shell: Command::new("true").spawn().unwrap(),
-            folder: tempfile::tempdir().unwrap(),
-            port: free_port(),
-            config: config.into(),
-        };
+        let mut server = Server::new(free_port(), config.into());
         server.start();
         server
+    }
+
+    /// Starts three servers that know each other.
+    pub fn cluster() -> [Server; 3] {
+        let ports = [(); 3].map(|()| free_port());
+        let routes = ports.map(|port| format!("\"nats://127.0.0.1:{port}\"")).join(", ");
+        let mut servers = ports.map(|port| {
+            let listen = format!("name: three\n  listen: \"127.0.0.1:{port}\"");
+            Server::new(free_port(), format!("cluster {{\n  {listen}\n  routes: [{routes}]\n}}\n"))
+        });
+        servers.iter_mut().for_each(Server::start);
+        servers
+    }
+
+    fn new(port: u16, config: String) -> Server {
+        Server {
+            shell: Command::new("true").spawn().unwrap(),
+            folder: tempfile::tempdir().unwrap(),
+            port,
+            config,
+        }
     }
 
     /// Starts the program at the port, and waits until it listens.

@@ -34,7 +34,7 @@ fn a_node_opens_only_under_the_name_of_its_user() {
         let node = Node::builder("shop").nats(server.known("desk"));
         let error = node.open().await.unwrap_err();
         assert!(matches!(error, OpenError::Server(_)), "{error}");
-        let text = "it has not said within 2s that this is \"shop\"";
+        let text = "it has not said within 2s who this is, as \"shop\"";
         assert!(error.to_string().contains(text), "{error}");
         // A server without users knows nobody.
         let server = Server::open();

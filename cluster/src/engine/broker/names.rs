@@ -12,6 +12,9 @@ use super::subject::{Subject, Token, all_names, all_that_find, all_watches};
 use crate::link::lock;
 use crate::node::NodeState;
 
+/// The ticks after which a question is repeated for a lookup that still waits.
+const AGAIN: u32 = 9;
+
 /// The ticks after which a lookup that has not said again what it waits for has ended.
 const FORGOTTEN: u32 = 15;
 
@@ -33,7 +36,7 @@ struct Questions {
 /// A name that lookups wait for.
 struct Sought {
     kind: String,
-    /// The ticks since a lookup has said that it waits.
+    /// The ticks since the question was asked.
     ticks: u32,
     /// Whether a node is being connected since then.
     is_chosen: bool,
@@ -56,7 +59,14 @@ impl BrokerEngine {
             is_chosen: false,
             other: None,
         };
-        lock(&self.questions.0).sought.insert(name.into(), sought);
+        {
+            let all = &mut lock(&self.questions.0).sought;
+            // Each change has a lookup say so again.
+            if all.get(name).is_some_and(|sought| sought.ticks < AGAIN) {
+                return;
+            }
+            all.insert(name.into(), sought);
+        }
         self.ask_for(name);
         self.work.notify(usize::MAX);
     }

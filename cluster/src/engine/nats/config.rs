@@ -58,13 +58,18 @@ impl Nats {
     }
 }
 
-/// Returns the user that a node is.
-fn user(node: &str) -> String {
+/// Returns what a node may publish, and what it may receive.
+pub(super) fn permissions(node: &str) -> [Vec<String>; 2] {
     let mut publish = patterns_from(node);
     publish.push("$SYS.REQ.USER.INFO".into());
     let mut subscribe = patterns_to(node);
     subscribe.extend([GONE.into(), format!("_INBOX.{}.>", token(node))]);
-    let [publish, subscribe] = [publish, subscribe].map(|all| quoted_list(&all));
+    [publish, subscribe]
+}
+
+/// Returns the user that a node is.
+fn user(node: &str) -> String {
+    let [publish, subscribe] = permissions(node).map(|all| quoted_list(&all));
     let user = quoted(node);
     format!(
         "      {{ user: {user}, permissions: {{\n          publish: {publish}\n          \

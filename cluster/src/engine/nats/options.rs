@@ -102,18 +102,7 @@ impl Nats {
 
     /// Opens a node: connects, and starts its thread.
     pub(crate) async fn open(self, hello: Hello, limits: Limits) -> Result<OpenNode, OpenError> {
-        let (opened, open) = oneshot::channel();
-        let thread = thread::Builder::new().name("greenroom-cluster".into());
-        let serve = move || {
-            let runtime = runtime::Builder::new_current_thread().enable_all().build();
-            match runtime {
-                Ok(runtime) => runtime.block_on(self.serve(hello, limits, opened)),
-                Err(error) => drop(opened.send(Err(OpenError::Thread(error)))),
-            }
-        };
-        thread.spawn(serve).map_err(OpenError::Thread)?;
-        let ended = || Err(OpenError::Server("its thread has panicked".into()));
-        open.await.unwrap_or_else(|_| ended())
+        on_thread(move |opened| self.serve(hello, limits, opened)).await
     }
 
     /// Connects and runs the tasks of a node, until it is closed.
@@ -121,7 +110,7 @@ impl Nats {
         self,
         hello: Hello,
         limits: Limits,
-        opened: oneshot::Sender<Result<OpenNode, OpenError>>,
+        opened: Outcome<OpenNode>,
     ) {
         let name = hello.member.name.clone();
         let (events, received) = mpsc::unbounded_channel();
@@ -152,7 +141,7 @@ impl Nats {
     }
 
     /// Connects, and asks who this is.
-    async fn connect(
+    pub(super) async fn connect(
         &self,
         name: &str,
         events: mpsc::UnboundedSender<Event>,
@@ -217,6 +206,26 @@ impl Nats {
     }
 }
 
+/// Where the outcome of what runs on a thread goes.
+type Outcome<T> = oneshot::Sender<Result<T, OpenError>>;
+
+/// Runs a future on a thread with a runtime of tokio, until the future ends. Returns what it sends.
+pub(super) async fn on_thread<T, F>(serve: impl FnOnce(Outcome<T>) -> F + Send + 'static) -> Result<T, OpenError>
+where
+    T: Send + 'static,
+    F: Future<Output = ()>,
+{
+    let (outcome, received) = oneshot::channel();
+    let thread = thread::Builder::new().name("greenroom-cluster".into());
+    let serve = move || match runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(serve(outcome)),
+        Err(error) => drop(outcome.send(Err(OpenError::Thread(error)))),
+    };
+    thread.spawn(serve).map_err(OpenError::Thread)?;
+    let ended = || Err(OpenError::Server("the thread of its client has panicked".into()));
+    received.await.unwrap_or_else(|_| ended())
+}
+
 fn pause(tries: usize) -> Duration {
     let doubled = FIRST_PAUSE * (1 << tries.min(10));
     doubled.min(LONGEST_PAUSE)
@@ -228,24 +237,23 @@ async fn is_user(client: &Client, name: &str) -> Result<(), String> {
     if !info.auth_required && !info.tls_required {
         return Err("it has no users, and lets anyone speak as any node (see `insecure`)".into());
     }
+    let answer = user_info(client).await.map_err(|why| format!("{why}, as {name:?}"))?;
+    match answer.pointer("/data/user").and_then(|user| user.as_str()) {
+        Some(user) if user == name => Ok(()),
+        Some(user) => Err(format!("the user of this connection is {user:?}, and not {name:?}")),
+        None => Err(format!("it does not say who this is: {answer}")),
+    }
+}
+
+/// Asks the server for the user of this connection.
+pub(super) async fn user_info(client: &Client) -> Result<serde_json::Value, String> {
     let asked = client.request("$SYS.REQ.USER.INFO", "".into());
     let answer = match tokio::time::timeout(ANSWER, asked).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => return Err(format!("it does not say who this is: {error}")),
-        // Another user may not receive what this one may.
-        Err(_) => {
-            return Err(format!(
-                "it has not said within {ANSWER:?} that this is {name:?}"
-            ));
-        }
+        // Another user may not receive the answer.
+        Err(_) => return Err(format!("it has not said within {ANSWER:?} who this is")),
     };
-    let answer: serde_json::Value = serde_json::from_slice(&answer.payload)
-        .map_err(|error| format!("it does not say who this is: {error}"))?;
-    match answer.pointer("/data/user").and_then(|user| user.as_str()) {
-        Some(user) if user == name => Ok(()),
-        Some(user) => Err(format!(
-            "the user of this connection is {user:?}, and not {name:?}"
-        )),
-        None => Err(format!("it does not say who this is: {answer}")),
-    }
+    serde_json::from_slice(&answer.payload)
+        .map_err(|error| format!("it does not say who this is: {error}"))
 }

@@ -1,0 +1,81 @@
+//! `greenroom-cluster nats-config`: prints the configuration of a NATS server, or checks one.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use greenroom_cluster::Nats;
+use lexopt::prelude::*;
+
+const HELP: &str = "\
+greenroom-cluster nats-config --nodes NAME[,NAME]..
+    Prints a nats-server.conf in which these nodes are users.
+
+greenroom-cluster nats-config --check SERVER --nodes NAME --identity CERT KEY CA
+    Connects with a server as a node, and prints what the server lacks.
+";
+
+/// What is to be done.
+#[derive(Default)]
+struct Arguments {
+    nodes: Vec<String>,
+    server: Option<String>,
+    identity: Option<[PathBuf; 3]>,
+}
+
+fn main() -> ExitCode {
+    let done = arguments().and_then(run);
+    done.unwrap_or_else(|error| {
+        eprintln!("{error}\n\n{HELP}");
+        ExitCode::from(2)
+    })
+}
+
+fn arguments() -> Result<Arguments, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_env();
+    let mut arguments = Arguments::default();
+    match parser.next()? {
+        Some(Value(command)) if command == "nats-config" => {}
+        Some(Long("help") | Short('h')) => {
+            print!("{HELP}");
+            std::process::exit(0);
+        }
+        Some(other) => return Err(other.unexpected()),
+        None => return Err("no command".into()),
+    }
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("nodes") => {
+                let names = parser.value()?.string()?;
+                arguments.nodes = names.split(',').map(Into::into).collect();
+            }
+            Long("check") => arguments.server = Some(parser.value()?.string()?),
+            Long("identity") => {
+                let mut file = || parser.value().map(PathBuf::from);
+                arguments.identity = Some([file()?, file()?, file()?]);
+            }
+            _ => return Err(argument.unexpected()),
+        }
+    }
+    match arguments.nodes.iter().any(|node| !node.is_empty()) {
+        true => Ok(arguments),
+        false => Err("no nodes".into()),
+    }
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode, lexopt::Error> {
+    let Some(server) = arguments.server else {
+        print!("{}", Nats::server_config(&arguments.nodes));
+        return Ok(ExitCode::SUCCESS);
+    };
+    let Some([certificate, key, authority]) = arguments.identity else {
+        return Err("no identity".into());
+    };
+    let nats = Nats::servers([server]).identity(certificate, key, authority);
+    let checked = greenroom::run(nats.check(&arguments.nodes[0]));
+    let lacks = checked.map_err(|error| error.to_string())?;
+    lacks.iter().for_each(|lack| println!("{lack}"));
+    Ok(match lacks.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}

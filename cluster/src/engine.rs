@@ -43,8 +43,11 @@ pub(crate) trait LinkEngine: Send + Sync {
 
 /// What a node has found out, or looks for.
 pub(crate) enum NodeEvent<'a> {
-    /// These nodes could be connected.
-    Learnt(&'a [ClusterMember]),
+    /// A peer says that these nodes can be connected.
+    Learnt {
+        by: &'a str,
+        members: &'a [ClusterMember],
+    },
     /// The node has closed, and is not to be connected again.
     Left(&'a str),
     /// A link is down.

@@ -130,7 +130,7 @@ impl LinkOwner for Desk {
 
     fn peer_withdrew(&self, _: &Arc<Link>, _: u64) {}
 
-    fn peer_named(&self, _: Vec<ClusterMember>) {}
+    fn peer_named(&self, _: &Arc<Link>, _: Vec<ClusterMember>) {}
 
     fn peer_closed(&self, _: &Arc<Link>) {}
 

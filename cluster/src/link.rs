@@ -308,7 +308,7 @@ impl Link {
             LinkFrame::Unwanted { ask } => self.asker_is_gone(ask),
             LinkFrame::Publish(publication) => self.owner.peer_published(self, publication),
             LinkFrame::Withdraw { actor } => self.owner.peer_withdrew(self, actor),
-            LinkFrame::Members(members) => self.owner.peer_named(members),
+            LinkFrame::Members(members) => self.owner.peer_named(self, members),
             LinkFrame::Bye => self.owner.peer_closed(self),
             LinkFrame::Ping => {}
         }

@@ -217,7 +217,7 @@ impl LinkEngine for Arc<BrokerEngine> {
     fn note(&self, event: NodeEvent<'_>) -> bool {
         match event {
             // Nodes that do not talk are not connected.
-            NodeEvent::Learnt(_) => {}
+            NodeEvent::Learnt { .. } => {}
             NodeEvent::Left(node) => self.forget(node),
             NodeEvent::Lost => self.watch_again(),
             NodeEvent::Wanted(node) => self.connect(node),

@@ -7,6 +7,7 @@
 mod address;
 mod dial;
 mod greet;
+mod greetings;
 mod options;
 mod socket;
 #[cfg(test)]
@@ -16,25 +17,21 @@ mod wire;
 
 use std::io;
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
 use async_io::{Async, Timer};
-use event_listener::Event;
-use futures_lite::future::Boxed;
+use futures_lite::future::{Boxed, or};
 
 use dial::Dials;
+use greetings::Greetings;
 pub(crate) use options::SocketOptions;
 use tls::Tls;
 
 use super::{LinkEngine, NodeEvent, Tasks};
 use crate::error::OpenError;
 use crate::node::NodeState;
-
-/// The connections that may be greeting at the same time. Others wait in the system's queue.
-const GREETINGS: usize = 64;
 
 /// The pause after an accept that failed, such as for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -45,8 +42,7 @@ pub(crate) struct Tcp {
     /// `None` if links are plain.
     tls: Option<Arc<Tls>>,
     dials: Dials,
-    greetings: AtomicUsize,
-    greeted: Event,
+    greetings: Greetings,
 }
 
 impl Tcp {
@@ -56,13 +52,34 @@ impl Tcp {
             state: OnceLock::new(),
             tls,
             dials: Dials::new(seeds),
-            greetings: AtomicUsize::new(0),
-            greeted: Event::new(),
+            greetings: Greetings::default(),
         })
     }
 
-    /// Starts the thread, which serves these listeners and dials the seeds.
+    /// Starts the thread, which serves these listeners and dials the seeds. After an error nothing is
+    /// left of them.
     pub(crate) fn start(
+        self: &Arc<Self>,
+        state: &Arc<NodeState>,
+        listeners: Vec<TcpListener>,
+    ) -> Result<(), OpenError> {
+        let started = self.prepare(state, listeners).and_then(|()| {
+            let this = self.clone();
+            let thread = thread::Builder::new().name("greenroom-cluster".into());
+            let tasks = move || async_io::block_on(this.tasks.run());
+            thread.spawn(tasks).map_err(OpenError::Thread)
+        });
+        started.map(drop).inspect_err(|_| self.abandon(state))
+    }
+
+    /// Drops all tasks, which no thread runs.
+    fn abandon(&self, state: &NodeState) {
+        state.shut();
+        async_io::block_on(self.tasks.run());
+    }
+
+    /// Adds the tasks of the node. They begin with the thread.
+    fn prepare(
         self: &Arc<Self>,
         state: &Arc<NodeState>,
         listeners: Vec<TcpListener>,
@@ -77,49 +94,28 @@ impl Tcp {
         }
         state.start();
         self.dial_seeds();
-        // The tasks begin with the thread, so none runs if an error comes first.
-        let this = self.clone();
-        let thread = thread::Builder::new().name("greenroom-cluster".into());
-        thread
-            .spawn(move || async_io::block_on(this.tasks.run()))
-            .map_err(OpenError::Thread)?;
         Ok(())
     }
 
     fn state(&self) -> Option<Arc<NodeState>> {
         self.state.get()?.upgrade()
     }
-
-    /// NodeCounts a connection that greets, until `end_greeting`. Waits if there are too many.
-    async fn begin_greeting(&self) {
-        loop {
-            let listener = self.greeted.listen();
-            // One thread counts, so there are never more.
-            if self.greetings.load(Ordering::Relaxed) < GREETINGS {
-                self.greetings.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            listener.await;
-        }
-    }
-
-    fn end_greeting(&self) {
-        self.greetings.fetch_sub(1, Ordering::Relaxed);
-        self.greeted.notify(1);
-    }
 }
 
 /// Accepts connections. Each greets, and is served until its link is down, in a task of its own.
 async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
     loop {
-        // Before the accept, so that a connection too many waits in the system's queue.
-        engine.begin_greeting().await;
         match listener.accept().await {
-            Ok((socket, _)) => {
+            Ok((socket, from)) => {
                 let this = engine.clone();
+                let (number, stop) = engine.greetings.begin(from.ip());
                 engine.spawn(Box::pin(async move {
-                    let greeted = this.accepted(socket).await;
-                    this.end_greeting();
+                    let gave_way = async {
+                        stop.wait().await;
+                        Err("too many connections greet at the same time".into())
+                    };
+                    let greeted = or(this.accepted(socket), gave_way).await;
+                    this.greetings.end(number);
                     match (greeted, this.state()) {
                         (Ok((link, connection)), _) => this.serve(link, connection).await,
                         (Err(why), Some(state)) => state.refused(why),
@@ -127,12 +123,8 @@ async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
                     }
                 }));
             }
-            Err(error) => {
-                if error.kind() != io::ErrorKind::ConnectionAborted {
-                    Timer::after(PAUSE).await;
-                }
-                engine.end_greeting();
-            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(_) => drop(Timer::after(PAUSE).await),
         }
     }
 }
@@ -150,7 +142,7 @@ impl LinkEngine for Arc<Tcp> {
 
     fn note(&self, event: NodeEvent<'_>) -> bool {
         match event {
-            NodeEvent::Learnt(members) => self.dial_members(members, false),
+            NodeEvent::Learnt { by, members } => self.dial_members(members, by),
             NodeEvent::Left(name) => self.dials.forget(name),
             NodeEvent::Lost => self.dials.look_again(),
             // All nodes are connected, and know all names of each other.

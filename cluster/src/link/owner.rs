@@ -38,8 +38,8 @@ pub(crate) trait LinkOwner: Send + Sync {
     /// Removes a name of the peer.
     fn peer_withdrew(&self, link: &Arc<Link>, actor: u64);
 
-    /// Adds nodes that a peer knows.
-    fn peer_named(&self, members: Vec<ClusterMember>);
+    /// Adds nodes that the peer knows.
+    fn peer_named(&self, link: &Arc<Link>, members: Vec<ClusterMember>);
 
     /// Ends the link, since the peer closes.
     fn peer_closed(&self, link: &Arc<Link>);

@@ -419,14 +419,16 @@ impl LinkOwner for NodeState {
         self.changed.notify(usize::MAX);
     }
 
-    fn peer_named(&self, members: Vec<ClusterMember>) {
+    fn peer_named(&self, link: &Arc<Link>, members: Vec<ClusterMember>) {
         let most = self.limits.peers;
         let me = &self.hello.member;
         let others = members
             .into_iter()
             .filter(|member| member.name != me.name && member.fits());
         let others: Vec<ClusterMember> = others.take(most).collect();
-        self.engine.note(NodeEvent::Learnt(&others));
+        let by = &link.peer.member.name;
+        let members = &others;
+        self.engine.note(NodeEvent::Learnt { by, members });
     }
 
     fn peer_closed(&self, link: &Arc<Link>) {

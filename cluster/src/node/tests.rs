@@ -28,7 +28,7 @@ impl LinkEngine for Still {
     }
 
     fn note(&self, event: NodeEvent<'_>) -> bool {
-        if let NodeEvent::Learnt(members) = event {
+        if let NodeEvent::Learnt { members, .. } = event {
             lock(&self.0).extend_from_slice(members);
         }
         false

@@ -77,10 +77,15 @@ impl Server {
     /// Starts three servers that know each other.
     pub fn cluster() -> [Server; 3] {
         let ports = [(); 3].map(|()| free_port());
-        let routes = ports.map(|port| format!("\"nats://127.0.0.1:{port}\"")).join(", ");
+        let routes = ports
+            .map(|port| format!("\"nats://127.0.0.1:{port}\""))
+            .join(", ");
         let mut servers = ports.map(|port| {
             let listen = format!("name: three\n  listen: \"127.0.0.1:{port}\"");
-            Server::new(free_port(), format!("cluster {{\n  {listen}\n  routes: [{routes}]\n}}\n"))
+            Server::new(
+                free_port(),
+                format!("cluster {{\n  {listen}\n  routes: [{routes}]\n}}\n"),
+            )
         });
         servers.iter_mut().for_each(Server::start);
         servers

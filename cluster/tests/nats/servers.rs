@@ -1,11 +1,16 @@
 //! What servers do to links: they end, restart, drop, and take no more than they say.
 
+use std::time::Duration;
+
 use greenroom::time::Instant;
 use greenroom_cluster::{Distance, NameChange, OpenError, RemoteEnd};
 
 use crate::counter::{Tally, counter, finds, opens};
+use crate::ledger::{Session, compare};
+use crate::notes::Note;
+use crate::process::{Options, Process};
 use crate::server::Server;
-use crate::support::{run, until};
+use crate::support::{LONG, run, until};
 
 #[test]
 fn messages_come_in_order_and_asks_are_answered() {
@@ -111,5 +116,19 @@ fn a_server_that_is_not_there_is_an_error_of_open() {
             "{text} after {:?}",
             start.elapsed()
         );
+    });
+}
+
+#[test]
+fn a_process_that_closes_has_handled_what_was_answered() {
+    run(async {
+        let shop = Process::start(&Options::new("shop")).await;
+        let lease = Duration::from_secs(5);
+        let desk = crate::support::opens("desk", &shop.address, lease).await;
+        let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
+        let session = Session::run(far.clone(), 1000).await;
+        assert!(!session.is_lost);
+        compare(&[session], &shop.close().await);
+        assert_eq!(far.ended().await, RemoteEnd::Lost);
     });
 }

@@ -47,9 +47,13 @@ impl Nats {
         let mut lacks = Vec::new();
         let most = client.max_payload();
         if most < USUAL_PAYLOAD {
-            lacks.push(format!("max_payload is {most}: larger messages are refused"));
+            lacks.push(format!(
+                "max_payload is {most}: larger messages are refused"
+            ));
         }
-        let info = options::user_info(&client).await.map_err(OpenError::Server)?;
+        let info = options::user_info(&client)
+            .await
+            .map_err(OpenError::Server)?;
         lacks.extend(permission_lacks(name, &info));
         if !self.reports_ends(&client, name).await? {
             let text = "the account does not receive which connections end: \
@@ -79,7 +83,9 @@ impl Nats {
             }
             false
         };
-        Ok(tokio::time::timeout(REPORT, reported).await.unwrap_or(false))
+        Ok(tokio::time::timeout(REPORT, reported)
+            .await
+            .unwrap_or(false))
     }
 }
 
@@ -90,7 +96,9 @@ fn permission_lacks(name: &str, info: &Value) -> Vec<String> {
     for (kind, expected) in [("publish", publish), ("subscribe", subscribe)] {
         let allowed = info.pointer(&format!("/data/permissions/{kind}/allow"));
         let Some(allowed) = allowed.and_then(Value::as_array) else {
-            lacks.push(format!("the user may {kind} everything: nobody vouches for a sender"));
+            lacks.push(format!(
+                "the user may {kind} everything: nobody vouches for a sender"
+            ));
             continue;
         };
         let allowed: BTreeSet<&str> = allowed.iter().filter_map(Value::as_str).collect();

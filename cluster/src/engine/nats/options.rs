@@ -106,12 +106,7 @@ impl Nats {
     }
 
     /// Connects and runs the tasks of a node, until it is closed.
-    async fn serve(
-        self,
-        hello: Hello,
-        limits: Limits,
-        opened: Outcome<OpenNode>,
-    ) {
+    async fn serve(self, hello: Hello, limits: Limits, opened: Outcome<OpenNode>) {
         let name = hello.member.name.clone();
         let (events, received) = mpsc::unbounded_channel();
         let client = match self.connect(&name, events).await {
@@ -210,7 +205,9 @@ impl Nats {
 type Outcome<T> = oneshot::Sender<Result<T, OpenError>>;
 
 /// Runs a future on a thread with a runtime of tokio, until the future ends. Returns what it sends.
-pub(super) async fn on_thread<T, F>(serve: impl FnOnce(Outcome<T>) -> F + Send + 'static) -> Result<T, OpenError>
+pub(super) async fn on_thread<T, F>(
+    serve: impl FnOnce(Outcome<T>) -> F + Send + 'static,
+) -> Result<T, OpenError>
 where
     T: Send + 'static,
     F: Future<Output = ()>,
@@ -222,7 +219,11 @@ where
         Err(error) => drop(outcome.send(Err(OpenError::Thread(error)))),
     };
     thread.spawn(serve).map_err(OpenError::Thread)?;
-    let ended = || Err(OpenError::Server("the thread of its client has panicked".into()));
+    let ended = || {
+        Err(OpenError::Server(
+            "the thread of its client has panicked".into(),
+        ))
+    };
     received.await.unwrap_or_else(|_| ended())
 }
 
@@ -237,10 +238,14 @@ async fn is_user(client: &Client, name: &str) -> Result<(), String> {
     if !info.auth_required && !info.tls_required {
         return Err("it has no users, and lets anyone speak as any node (see `insecure`)".into());
     }
-    let answer = user_info(client).await.map_err(|why| format!("{why}, as {name:?}"))?;
+    let answer = user_info(client)
+        .await
+        .map_err(|why| format!("{why}, as {name:?}"))?;
     match answer.pointer("/data/user").and_then(|user| user.as_str()) {
         Some(user) if user == name => Ok(()),
-        Some(user) => Err(format!("the user of this connection is {user:?}, and not {name:?}")),
+        Some(user) => Err(format!(
+            "the user of this connection is {user:?}, and not {name:?}"
+        )),
         None => Err(format!("it does not say who this is: {answer}")),
     }
 }

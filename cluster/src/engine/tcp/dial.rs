@@ -26,13 +26,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The tries in vain after which a node that is no seed is forgotten: an hour.
-const MOST_TRIES: u32 = 3600;
+/// The tries in vain after which a node that is no seed is dialled once a minute: a minute and more.
+const QUICK_TRIES: u32 = 60;
+const SLOW_PAUSE: Duration = Duration::from_secs(60);
+
+/// The tries in vain after which it is forgotten: an hour.
+const MOST_TRIES: u32 = QUICK_TRIES + 60;
 
 /// How long two links to a node may be the work of nodes that dial each other at the same time.
 const YOUTH: Duration = Duration::from_secs(1);
 
-/// The nodes that are remembered for dialling, besides seeds.
+/// The nodes that are remembered for dialling, besides seeds. If there are more, those count whose
+/// peers have named few: a peer that invents names fills no table.
 const MOST_MEMBERS: usize = 1 << 10;
 
 pub(super) struct Dials {
@@ -59,6 +64,8 @@ struct DialState {
 /// The addresses of a node.
 #[derive(Default)]
 struct Addresses {
+    /// Who has named the node first.
+    by: String,
     /// The life that the newest of them are of.
     incarnation: u128,
     /// Those that the node itself has sent when it was connected.
@@ -127,18 +134,22 @@ impl Dials {
         found.is_some_and(|(_, _, was_dialled)| *was_dialled == is_dialled)
     }
 
-    /// Adds a node. Returns whether a task is to dial it, since none does.
-    fn learn(&self, member: &ClusterMember, is_own_word: bool) -> bool {
+    /// Adds a node that a peer has named, or itself. Returns whether a task is to dial it, since none
+    /// does.
+    fn learn(&self, member: &ClusterMember, by: &str) -> bool {
+        let is_own_word = member.name == by;
         let state = &mut *lock(&self.state);
-        let members = &state.members;
-        let has_room = members.len() < MOST_MEMBERS || members.contains_key(&member.name);
-        if member.addresses.is_empty() || !has_room {
+        if member.addresses.is_empty() || !state.make_room(&member.name, by) {
             return false;
         }
-        let known = members.get(&member.name);
+        let known = state.members.get(&member.name);
         let is_news = known.is_none_or(|known| known.incarnation != member.incarnation);
         if is_own_word || is_news {
-            let known = state.members.entry(member.name.clone()).or_default();
+            let known = state.members.entry(member.name.clone());
+            let known = known.or_insert_with(|| Addresses {
+                by: by.into(),
+                ..Addresses::default()
+            });
             known.incarnation = member.incarnation;
             let addresses = member.addresses.clone();
             // Others may be wrong, or mean an earlier life.
@@ -170,6 +181,31 @@ impl Dials {
     }
 }
 
+impl DialState {
+    /// Returns whether there is room for a node that this peer has named. It may be that of one which
+    /// was never connected, and was named by the peer that has named most.
+    fn make_room(&mut self, name: &str, by: &str) -> bool {
+        if self.members.len() < MOST_MEMBERS || self.members.contains_key(name) {
+            return true;
+        }
+        let mut named: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+        for (name, known) in self
+            .members
+            .iter()
+            .filter(|(_, known)| known.own.is_empty())
+        {
+            named.entry(&known.by).or_insert((0, name)).0 += 1;
+        }
+        let most = named.into_iter().max_by_key(|(_, (count, _))| *count);
+        // A node that is connected replaces its own inventions.
+        let invented = most.filter(|(most, _)| *most != by || name == by);
+        let Some(invented) = invented.map(|(_, (_, name))| name.to_owned()) else {
+            return false;
+        };
+        self.members.remove(&invented).is_some()
+    }
+}
+
 /// A greeting, until its link is up.
 pub(super) struct Greeted<'a>(&'a Dials, (String, u128));
 
@@ -187,12 +223,12 @@ impl Tcp {
         }
     }
 
-    /// Dials nodes that are not connected. Of one life of a node, its own word counts more than
-    /// that of others.
-    pub(super) fn dial_members(self: &Arc<Self>, members: &[ClusterMember], is_own_word: bool) {
+    /// Dials nodes that are not connected, as a peer has named them. Of one life of a node, its own
+    /// word counts more than that of others.
+    pub(super) fn dial_members(self: &Arc<Self>, members: &[ClusterMember], by: &str) {
         let Some(state) = self.state() else { return };
         for member in members {
-            if !self.dials.learn(member, is_own_word) {
+            if !self.dials.learn(member, by) {
                 continue;
             }
             let is_lower = state.hello.member.name < member.name;
@@ -275,6 +311,14 @@ async fn dial_seed(engine: Arc<Tcp>, seed: String) {
     }
 }
 
+/// Returns the longest pause after so many tries in vain.
+fn longest_pause(tries: u32) -> Duration {
+    match tries < QUICK_TRIES {
+        true => LONGEST_PAUSE,
+        false => SLOW_PAUSE,
+    }
+}
+
 async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
     Timer::after(delay).await;
     let mut pause = FIRST_PAUSE;
@@ -299,8 +343,16 @@ async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
                 Err(_) => {}
             }
         }
-        rest(&mut pause).await;
+        match longest_pause(tries) {
+            LONGEST_PAUSE => rest(&mut pause).await,
+            // A link that has come or gone may be a sign that the network is better.
+            slow => or(engine.dials.changed.listen(), timer(slow)).await,
+        }
     }
+}
+
+async fn timer(duration: Duration) {
+    Timer::after(duration).await;
 }
 
 /// Waits before the next try, which the next time is later. Nodes do not try in step.
@@ -329,4 +381,41 @@ async fn connect(at: SocketAddr) -> Result<Async<TcpStream>, String> {
         Err(format!("no connection within {PATIENCE:?}"))
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: String) -> ClusterMember {
+        ClusterMember {
+            name,
+            incarnation: 1,
+            addresses: vec!["10.0.0.1:1".into()],
+        }
+    }
+
+    #[test]
+    fn a_peer_that_invents_names_keeps_out_no_name_of_another_peer() {
+        let dials = Dials::new(Vec::new());
+        assert!(dials.learn(&member("honest".into()), "honest"));
+        assert!(dials.learn(&member("early".into()), "honest"));
+        for number in 0..10_000 {
+            dials.learn(&member(format!("invented-{number}")), "liar");
+        }
+        assert_eq!(lock(&dials.state).members.len(), MOST_MEMBERS);
+        assert!(dials.learn(&member("late".into()), "honest"));
+        assert!(dials.learn(&member("liar".into()), "liar"));
+        let state = lock(&dials.state);
+        for name in ["honest", "early", "late"] {
+            assert!(state.members.contains_key(name), "{name}");
+        }
+        assert_eq!(state.members.len(), MOST_MEMBERS);
+    }
+
+    #[test]
+    fn a_node_that_does_not_come_back_is_dialled_once_a_minute() {
+        assert_eq!(longest_pause(QUICK_TRIES - 1), LONGEST_PAUSE);
+        assert_eq!(longest_pause(QUICK_TRIES), SLOW_PAUSE);
+    }
 }

@@ -180,7 +180,8 @@ impl Tcp {
         let link = state.up(hello, wire)?;
         state.spread_members();
         self.dials.note_up(&link, is_dialled);
-        self.dial_members(&[member], true);
+        let by = member.name.clone();
+        self.dial_members(&[member], &by);
         Ok((link, connection))
     }
 

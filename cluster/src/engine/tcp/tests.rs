@@ -13,11 +13,12 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use serde::{Deserialize, Serialize};
 
 use super::socket::LinkSocket;
-use super::{Tls, wire};
+use super::{Tcp, Tls, wire};
 use crate::link::frame::{
     ClusterMember, Hello, LENGTH, LinkFrame, MAGIC, StreamEnd, VERSION, framed,
 };
-use crate::{Node, Remote, RemoteAddress};
+use crate::node::NodeState;
+use crate::{Limits, Node, Remote, RemoteAddress};
 
 /// The time after which a test hangs.
 const LONG: Duration = Duration::from_secs(60);
@@ -370,4 +371,28 @@ fn sixty_four_of_the_largest_frames_may_wait_for_a_peer() {
         }
         assert_eq!(wire.backlog(), 0);
     });
+}
+
+#[test]
+fn a_node_that_cannot_open_leaves_no_listener() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let member = ClusterMember {
+        name: "shop".into(),
+        incarnation: 1,
+        addresses: Vec::new(),
+    };
+    let (lease, frame) = (5000, 4 << 10);
+    let hello = Hello {
+        member,
+        lease,
+        frame,
+    };
+    let engine = Tcp::new(None, Vec::new());
+    let state = NodeState::new(hello, Limits::default(), Arc::new(engine.clone()));
+    engine.prepare(&state, vec![listener]).unwrap();
+    // As if the thread had not started.
+    engine.abandon(&state);
+    TcpListener::bind(address).unwrap();
+    drop((engine, state));
 }

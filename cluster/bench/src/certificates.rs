@@ -1,4 +1,5 @@
-//! The certificates of the two nodes with TLS, and the authority that has signed them.
+//! The certificates of the two nodes with TLS and of the NATS server, and the authority that has
+//! signed them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,9 +22,9 @@ pub fn write() -> Outcome<()> {
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
     fs::write(path("authority.pem"), authority.pem())?;
-    for node in ["server", "client"] {
+    for (node, name) in [("server", "server"), ("client", "client"), ("nats", "127.0.0.1")] {
         let key = KeyPair::generate()?;
-        let certificate = CertificateParams::new([node.to_owned()])?;
+        let certificate = CertificateParams::new([name.to_owned()])?;
         let certificate = certificate.signed_by(&key, &authority)?;
         fs::write(path(&format!("{node}.pem")), certificate.pem())?;
         fs::write(path(&format!("{node}.key")), key.serialize_pem())?;

@@ -1,14 +1,14 @@
-//! The counter of greenroom-cluster, with and without TLS.
+//! The counter of greenroom-cluster, over sockets and over NATS, with and without TLS.
 
 use std::future::Future;
 use std::time::Duration;
 
 use greenroom::{Context, Reply, Runtime, spawn};
-use greenroom_cluster::{Distance, Node, NodeBuilder, Remote, RemoteAddress, RemoteEnd};
+use greenroom_cluster::{Distance, Nats, Node, NodeBuilder, Remote, RemoteAddress, RemoteEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Counter, SLOWNESS, at_workers, measure};
-use crate::kinds::{WORKERS, say, until_closed};
+use crate::kinds::{Kind, WORKERS, say, until_closed};
 use crate::{Outcome, certificates};
 
 /// The further names of the actor. Each grants credit of its own, in all more than sockets keep.
@@ -40,22 +40,37 @@ async fn tally(mut cx: Context<Tally>) {
     }
 }
 
-fn node(name: &str, is_tls: bool) -> NodeBuilder {
-    let node = Node::builder(name);
-    if !is_tls {
-        return node;
-    }
-    let [certificate, key] = ["pem", "key"].map(|end| certificates::path(&format!("{name}.{end}")));
-    node.identity(certificate, key, certificates::path("authority.pem"))
+/// What carries the messages.
+#[derive(Clone, Copy)]
+pub enum Engine<'a> {
+    Sockets,
+    /// At the server with this address.
+    Nats(&'a str),
 }
 
-pub fn serve(is_tls: bool) -> Outcome<()> {
+fn node(name: &str, kind: Kind, engine: Engine<'_>) -> NodeBuilder {
+    let [certificate, key] = ["pem", "key"].map(|end| certificates::path(&format!("{name}.{end}")));
+    let authority = certificates::path("authority.pem");
+    let node = Node::builder(name);
+    match (engine, kind.is_tls()) {
+        (Engine::Sockets, false) => node,
+        (Engine::Sockets, true) => node.identity(certificate, key, authority),
+        (Engine::Nats(server), false) => node.nats(Nats::servers([server]).insecure()),
+        (Engine::Nats(server), true) => {
+            node.nats(Nats::servers([server]).identity(certificate, key, authority))
+        }
+    }
+}
+
+pub fn serve(kind: Kind, engine: Engine<'_>) -> Outcome<()> {
     let runtime = Runtime::builder().workers(WORKERS).build()?;
     let (node, _tally) = runtime.block_on(async {
-        let node = node("server", is_tls)
-            .listen_address("127.0.0.1:0")
-            .open()
-            .await?;
+        let node = node("server", kind, engine);
+        let node = match engine {
+            Engine::Sockets => node.listen_address("127.0.0.1:0"),
+            Engine::Nats(_) => node,
+        };
+        let node = node.open().await?;
         // Bounded, so that the server of a flood keeps its memory as well.
         let tally = spawn!(tally(_), capacity = 1024);
         node.publish("tally", &tally)?.detach();
@@ -64,14 +79,27 @@ pub fn serve(is_tls: bool) -> Outcome<()> {
         }
         Outcome::Ok((node, tally))
     })?;
-    until_closed(&node.listen_addresses()[0])
+    match engine {
+        Engine::Sockets => until_closed(&node.listen_addresses()[0]),
+        Engine::Nats(server) => until_closed(server),
+    }
 }
 
-pub fn client(is_tls: bool, figure: &str, address: &str, size: u64) -> Outcome<()> {
+pub fn client(
+    kind: Kind,
+    engine: Engine<'_>,
+    figure: &str,
+    address: &str,
+    size: u64,
+) -> Outcome<()> {
     let runtime = Runtime::builder().workers(WORKERS).build()?;
-    let (figure, address) = (figure.to_owned(), address.to_owned());
+    let figure = figure.to_owned();
+    let node = match engine {
+        Engine::Sockets => node("client", kind, engine).seeds([address]),
+        Engine::Nats(_) => node("client", kind, engine),
+    };
     runtime.block_on(at_workers::<RemoteAddress<Tally>, _>(async move {
-        let node = node("client", is_tls).seeds([address]).open().await?;
+        let node = node.open().await?;
         let far: RemoteAddress<Tally> = node.lookup("tally").await?;
         match &figure[..] {
             "stopped" => stopped(node, far).await,

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, Write};
 
-use crate::{Outcome, green, kameo_peer, ping, ractor_peer};
+use crate::green::Engine;
+use crate::{Outcome, green, kameo_peer, nats_peer, ping, ractor_peer};
 
 /// The threads of each runtime that work.
 pub const WORKERS: usize = 2;
@@ -17,15 +18,25 @@ pub enum Kind {
     Ractor,
     /// A blocking socket, without actors.
     Ping,
+    /// Nodes at a NATS server.
+    GreenroomNats,
+    GreenroomNatsTls,
+    /// Clients of NATS without actors.
+    AsyncNats,
+    AsyncNatsTls,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Greenroom,
         Kind::GreenroomTls,
         Kind::Kameo,
         Kind::Ractor,
         Kind::Ping,
+        Kind::GreenroomNats,
+        Kind::GreenroomNatsTls,
+        Kind::AsyncNats,
+        Kind::AsyncNatsTls,
     ];
 
     pub fn name(self) -> &'static str {
@@ -35,6 +46,10 @@ impl Kind {
             Kind::Kameo => "kameo",
             Kind::Ractor => "ractor",
             Kind::Ping => "ping",
+            Kind::GreenroomNats => "greenroom-nats",
+            Kind::GreenroomNatsTls => "greenroom-nats-tls",
+            Kind::AsyncNats => "async-nats",
+            Kind::AsyncNatsTls => "async-nats-tls",
         }
     }
 
@@ -44,14 +59,37 @@ impl Kind {
     }
 
     pub fn is_own(self) -> bool {
-        matches!(self, Kind::Greenroom | Kind::GreenroomTls)
+        use Kind::{Greenroom, GreenroomNats, GreenroomNatsTls, GreenroomTls};
+        matches!(self, Greenroom | GreenroomTls | GreenroomNats | GreenroomNatsTls)
+    }
+
+    /// Returns whether this figure is measured for it.
+    pub fn has(self, figure: &str) -> bool {
+        match figure {
+            "ask" => true,
+            // A client of NATS is not stopped for long: its server ends it.
+            "stopped" => matches!(self, Kind::Greenroom | Kind::GreenroomTls),
+            _ => self != Kind::Ping,
+        }
+    }
+
+    /// Returns whether it needs a NATS server.
+    pub fn is_nats(self) -> bool {
+        use Kind::{AsyncNats, AsyncNatsTls, GreenroomNats, GreenroomNatsTls};
+        matches!(self, AsyncNats | AsyncNatsTls | GreenroomNats | GreenroomNatsTls)
+    }
+
+    pub fn is_tls(self) -> bool {
+        use Kind::{AsyncNatsTls, GreenroomNatsTls, GreenroomTls};
+        matches!(self, GreenroomTls | GreenroomNatsTls | AsyncNatsTls)
     }
 }
 
-pub fn serve(kind: Kind) -> Outcome<()> {
+pub fn serve(kind: Kind, nats: &str) -> Outcome<()> {
     match kind {
-        Kind::Greenroom => green::serve(false),
-        Kind::GreenroomTls => green::serve(true),
+        Kind::Greenroom | Kind::GreenroomTls => green::serve(kind, Engine::Sockets),
+        Kind::GreenroomNats | Kind::GreenroomNatsTls => green::serve(kind, Engine::Nats(nats)),
+        Kind::AsyncNats | Kind::AsyncNatsTls => nats_peer::serve(nats, kind.is_tls()),
         Kind::Kameo => kameo_peer::serve(),
         Kind::Ractor => ractor_peer::serve(),
         Kind::Ping => ping::serve(),
@@ -60,8 +98,15 @@ pub fn serve(kind: Kind) -> Outcome<()> {
 
 pub fn client(kind: Kind, figure: &str, address: &str, size: u64) -> Outcome<()> {
     match kind {
-        Kind::Greenroom => green::client(false, figure, address, size),
-        Kind::GreenroomTls => green::client(true, figure, address, size),
+        Kind::Greenroom | Kind::GreenroomTls => {
+            green::client(kind, Engine::Sockets, figure, address, size)
+        }
+        Kind::GreenroomNats | Kind::GreenroomNatsTls => {
+            green::client(kind, Engine::Nats(address), figure, address, size)
+        }
+        Kind::AsyncNats | Kind::AsyncNatsTls => {
+            nats_peer::client(kind.is_tls(), figure, address, size)
+        }
         Kind::Kameo => kameo_peer::client(figure, address, size),
         Kind::Ractor => ractor_peer::client(figure, address, size),
         Kind::Ping => ping::client(address, size),

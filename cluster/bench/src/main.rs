@@ -1,4 +1,4 @@
-//! Measures greenroom-cluster beside kameo, ractor_cluster and a blocking ping over TCP.
+//! Measures greenroom-cluster beside kameo, ractor_cluster, a blocking ping and bare async-nats.
 //!
 //! The server, the client and the comparison are modes of one program, each in its own process.
 
@@ -7,6 +7,8 @@ mod client;
 mod green;
 mod kameo_peer;
 mod kinds;
+mod nats_peer;
+mod nats_server;
 mod ping;
 mod process;
 mod ractor_peer;
@@ -21,10 +23,11 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const USAGE: &str = "cluster-bench run [ROUNDS [SIZE]]
 cluster-bench figure KIND FIGURE SIZE
-cluster-bench serve KIND
+cluster-bench serve KIND [NATS]
 cluster-bench client KIND FIGURE ADDRESS SIZE
 
-KIND: greenroom greenroom-tls kameo ractor ping
+KIND: greenroom greenroom-tls kameo ractor ping, and at a NATS server greenroom-nats
+      greenroom-nats-tls async-nats async-nats-tls
 FIGURE: ask many send flood idle stopped
 SIZE: the number of sequential asks; other figures depend on it";
 
@@ -43,7 +46,8 @@ fn main() -> Outcome<()> {
             );
             Ok(())
         }
-        ["serve", kind] => kinds::serve(Kind::of(kind)?),
+        ["serve", kind] => kinds::serve(Kind::of(kind)?, ""),
+        ["serve", kind, nats] => kinds::serve(Kind::of(kind)?, nats),
         ["client", kind, figure, address, size] => {
             kinds::client(Kind::of(kind)?, figure, address, size.parse()?)
         }

@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::kinds::{Kind, WORKERS};
+use crate::nats_server::{self, NatsServer};
 use crate::process::{Process, peak, switches, threads};
 use crate::{Outcome, certificates, table};
 
@@ -25,15 +26,22 @@ pub struct Measured {
 /// Measures all systems in so many rounds, and prints the tables.
 pub fn run(rounds: usize, size: u64) -> Outcome<()> {
     certificates::write()?;
+    let has_nats = nats_server::is_here();
+    if !has_nats {
+        eprintln!("without NATS: there is no program nats-server");
+    }
     let mut all = Vec::new();
     for round in 0..rounds {
         for figure in FIGURES {
-            for place in 0..Kind::ALL.len() {
-                // No system comes always after the same one.
-                let kind = Kind::ALL[(place * (1 + round % 4) + round) % Kind::ALL.len()];
-                if kind == Kind::Ping && figure != "ask" || !kind.is_own() && figure == "stopped" {
-                    continue;
-                }
+            let mut kinds = Kind::ALL.to_vec();
+            kinds.retain(|kind| kind.has(figure) && (has_nats || !kind.is_nats()));
+            // No system comes always after the same one.
+            let kinds_here = kinds.len();
+            kinds.rotate_left((round * 2) % kinds_here);
+            if round % 2 == 1 {
+                kinds.reverse();
+            }
+            for kind in kinds {
                 let numbers = or_again(|| self::figure(kind, figure, size))?;
                 eprintln!("round {} {figure} {}: {numbers:?}", round + 1, kind.name());
                 all.extend(numbers.into_iter().map(|(row, number)| Measured {
@@ -69,7 +77,9 @@ fn or_again<T>(measure: impl Fn() -> Outcome<T>) -> Outcome<T> {
 
 /// Measures a figure with a fresh server and a fresh client. Returns rows and numbers.
 pub fn figure(kind: Kind, figure: &str, size: u64) -> Outcome<Vec<(usize, f64)>> {
-    let mut server = Process::start(&["serve", kind.name()])?;
+    let nats = kind.is_nats().then(|| NatsServer::start(kind)).transpose()?;
+    let nats_address = nats.as_ref().map_or("", |nats| &nats.address);
+    let mut server = Process::start(&["serve", kind.name(), nats_address])?;
     let address = server.line()?;
     let size_text = size.to_string();
     let mut client = Process::start(&["client", kind.name(), figure, &address, &size_text])?;
@@ -131,7 +141,7 @@ fn idle(
             (after[1] - before[1]) as f64,
         ),
     ];
-    if kind != Kind::Kameo {
+    if !matches!(kind, Kind::Kameo | Kind::AsyncNats | Kind::AsyncNatsTls) {
         let killed = Instant::now();
         server.kill()?;
         client.line()?;
@@ -170,14 +180,19 @@ fn stopped(server: &Process, client: &mut Process) -> Outcome<Vec<(&'static str,
 /// Counts the packages that a user builds, with the system's own one.
 fn crates(kind: Kind) -> Outcome<usize> {
     let here = env!("CARGO_MANIFEST_DIR");
+    let here_too = format!("{here}/..");
+    let nats = ["--no-default-features", "--features", "nats"];
     let (folder, package) = match kind {
+        Kind::AsyncNats | Kind::AsyncNatsTls => (here.to_owned(), "async-nats"),
         Kind::Kameo => (here.to_owned(), "kameo"),
         Kind::Ractor => (here.to_owned(), "ractor_cluster"),
-        _ => (format!("{here}/.."), "greenroom-cluster"),
+        _ => (here_too, "greenroom-cluster"),
     };
+    let features = if kind.is_nats() && kind.is_own() { &nats[..] } else { &[] };
     let mut command = Command::new("cargo");
     let command = command.args(["tree", "--locked", "-e", "normal,build", "--prefix", "none"]);
-    let output = command.args(["-p", package]).current_dir(folder).output()?;
+    let command = command.args(["-p", package]).args(features);
+    let output = command.current_dir(folder).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }

@@ -49,6 +49,16 @@ const BARS: [(&str, Option<Kind>, Limit); 14] = [
     ("crates", None, AtMost(260.0)),
 ];
 
+/// The bars of nodes at a NATS server, beside bare clients at the same settings, and alone.
+const NATS_BARS: [(&str, bool, Limit); 6] = [
+    ("ask p50, µs", true, AtMost(1.3)),
+    ("64 askers, asks a second", true, AtLeast(1.0)),
+    ("sent messages handled a second", true, AtLeast(1.0)),
+    ("handled of the sent messages, %", false, AtLeast(100.0)),
+    ("peak memory of a flooding sender, MiB", false, AtMost(64.0)),
+    ("loss noticed after kill -9, ms", false, AtMost(50.0)),
+];
+
 /// Returns the number of the row with this name.
 pub fn row(name: &str) -> usize {
     ROWS.iter()
@@ -64,37 +74,60 @@ pub fn print(all: &[Measured]) {
         let cells = Kind::ALL.map(|kind| cell(all, row, kind));
         println!("| {name} | {} |", cells.join(" | "));
     }
-    println!("\n| bar | beside | limit | greenroom | met | greenroom-tls | met |");
-    println!("|---|---|---:|---:|---|---:|---|");
+    print_bars_head(["greenroom", "greenroom-tls"]);
     for (name, beside, limit) in &BARS {
-        let (sign, number) = match limit {
-            AtMost(number) => ("≤", number),
-            AtLeast(number) => ("≥", number),
-        };
-        print!(
-            "| {name} | {} | {sign} {number} |",
-            beside.map_or("", Kind::name)
-        );
-        for kind in Kind::ALL.into_iter().filter(|kind| kind.is_own()) {
-            let own = numbers(all, row(name), kind);
-            let ratios: Vec<f64> = match beside {
-                None => own.iter().map(|(_, number)| *number).collect(),
-                Some(beside) => {
-                    let peers = numbers(all, row(name), *beside);
-                    let pairs = own.iter().zip(&peers).filter(|(own, peer)| own.0 == peer.0);
-                    pairs.map(|(own, peer)| own.1 / peer.1).collect()
-                }
-            };
-            let range = range(&ratios);
-            let ratio = median(ratios);
-            let is_met = match limit {
-                AtMost(most) => ratio <= *most,
-                AtLeast(least) => ratio >= *least,
-            };
-            print!(" {range} | {} |", if is_met { "yes" } else { "no" });
+        print_bar(name, beside.map_or("", Kind::name), limit);
+        for kind in [Kind::Greenroom, Kind::GreenroomTls] {
+            print_met(all, row(name), kind, *beside, limit);
         }
         println!();
     }
+    print_bars_head(["greenroom-nats", "greenroom-nats-tls"]);
+    for (name, is_beside, limit) in &NATS_BARS {
+        print_bar(name, if *is_beside { "async-nats" } else { "" }, limit);
+        let pairs = [
+            (Kind::GreenroomNats, Kind::AsyncNats),
+            (Kind::GreenroomNatsTls, Kind::AsyncNatsTls),
+        ];
+        for (kind, beside) in pairs {
+            print_met(all, row(name), kind, is_beside.then_some(beside), limit);
+        }
+        println!();
+    }
+}
+
+fn print_bars_head([one, other]: [&str; 2]) {
+    println!("\n| bar | beside | limit | {one} | met | {other} | met |");
+    println!("|---|---|---:|---:|---|---:|---|");
+}
+
+fn print_bar(name: &str, beside: &str, limit: &Limit) {
+    let (sign, number) = match limit {
+        AtMost(number) => ("≤", number),
+        AtLeast(number) => ("≥", number),
+    };
+    print!("| {name} | {beside} | {sign} {number} |");
+}
+
+/// Prints a number or a ratio, and whether it meets the limit. Nothing was measured without a server.
+fn print_met(all: &[Measured], row: usize, kind: Kind, beside: Option<Kind>, limit: &Limit) {
+    let own = numbers(all, row, kind);
+    let ratios: Vec<f64> = match beside {
+        None => own.iter().map(|(_, number)| *number).collect(),
+        Some(beside) => {
+            let peers = numbers(all, row, beside);
+            let pairs = own.iter().zip(&peers).filter(|(own, peer)| own.0 == peer.0);
+            pairs.map(|(own, peer)| own.1 / peer.1).collect()
+        }
+    };
+    let range = range(&ratios);
+    let is_met = match (ratios.is_empty(), limit) {
+        (true, _) => "",
+        (_, AtMost(most)) if median(ratios.clone()) <= *most => "yes",
+        (_, AtLeast(least)) if median(ratios.clone()) >= *least => "yes",
+        _ => "no",
+    };
+    print!(" {range} | {is_met} |");
 }
 
 /// Returns rounds and numbers of a system.

@@ -4,10 +4,13 @@
 //! So the link of the message is in a [`Scope`] of the thread while serde runs. User code is called
 //! without a lock.
 
+mod bounded;
+
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
+use bounded::{Bounded, Bounds};
 use postcard::de_flavors::{self, Slice};
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
@@ -150,10 +153,11 @@ pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Res
         link: link.clone(),
         replies: Vec::new(),
     };
+    let bounds = Bounds::new(bytes.len());
     let (decoded, scope) = scope.around(|| {
         contained(|| {
             let mut deserializer = postcard::Deserializer::from_flavor(Shallow::new(bytes));
-            let value = T::deserialize(&mut deserializer);
+            let value = T::deserialize(Bounded::new(&mut deserializer, &bounds));
             (value, deserializer.finalize())
         })
     });
@@ -170,7 +174,9 @@ pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Res
                 "it is nested so deeply that it needs more than {stack} KiB of stack"
             ));
         }
-        (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
+        (Err(error), _) | (_, Err(error)) => {
+            return Err(bounds.problem().unwrap_or_else(|| error.to_string()));
+        }
     };
     if let Scope::Decoding { replies, .. } = scope {
         for reply in replies {

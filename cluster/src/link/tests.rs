@@ -453,26 +453,6 @@ fn wanted_credit_is_given_back_as_soon_as_all_was_taken() {
     assert!(went(&wire).is_empty(), "a message waits for room");
 }
 
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Nest(Option<Box<Nest>>);
-
-#[test]
-fn a_value_that_is_nested_too_deeply_is_an_error() {
-    let (_desk, link, _wire) = Desk::link();
-    let nested = |levels| [vec![1; levels], vec![0]].concat();
-    let mut nest = super::decode::<Nest>(&link, &nested(100)).unwrap();
-    let mut levels = 0;
-    while let Some(inner) = nest.0.take() {
-        nest = *inner;
-        levels += 1;
-    }
-    assert_eq!(levels, 100);
-    let why = super::decode::<Nest>(&link, &nested(1 << 20))
-        .err()
-        .unwrap();
-    assert!(why.contains("more than 512 KiB of stack"), "{why}");
-}
-
 #[derive(serde::Deserialize)]
 struct Bomb(#[expect(dead_code, reason = "it is only decoded")] u8);
 

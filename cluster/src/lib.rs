@@ -1,7 +1,9 @@
 //! Actors on other machines: addresses that reach across TLS, with errors for the distance.
 //!
-//! Use it between nodes of one operator, at most about a hundred, that share their message types. It
-//! stores nothing: messages that must survive a crash need a broker, and foreign clients need HTTP.
+//! Use it between nodes of one operator that share their message types. The feature `sockets`, the
+//! default, is for a handful of machines: each node dials each other one. The feature `nats` is for
+//! more: nodes talk over NATS servers. Nothing is stored: messages that must survive a crash need a
+//! queue, and foreign clients need HTTP.
 //!
 //! A [`Node`] gives names to actors, and finds those of other nodes. A [`RemoteAddress`] sends
 //! messages to one of them. It is no [`Address`](greenroom::Address): what is far can be out of

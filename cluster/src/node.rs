@@ -154,13 +154,17 @@ impl Node {
 
     /// Finds an actor by its name, and waits until there is one.
     ///
-    /// An actor of this node comes first. Otherwise one of the holders is drawn.
+    /// An actor of this node comes first. Otherwise one of the holders is drawn that are connected.
+    /// With `nats`, one that answers is connected if none is.
     pub fn lookup<M: Remote>(&self, name: impl Into<String>) -> Lookup<M> {
         Lookup::new(self.clone(), name.into())
     }
 
     /// Returns all actors that have the name and this kind now: that of this node first, then those
-    /// of other nodes in the order of the names of the nodes.
+    /// of connected nodes in the order of the names of the nodes.
+    ///
+    /// With `nats`, only nodes that talk are connected: while a
+    /// [watch](Node::watch_names) of the name exists, all that hold it are.
     pub fn all<M: Remote>(&self, name: &str) -> Vec<RemoteAddress<M>> {
         let holders = self.state().holders(name);
         let right = holders

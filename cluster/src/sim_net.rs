@@ -70,7 +70,7 @@ impl SimNet {
         SimNet::of(false)
     }
 
-    /// Creates a net in which all frames go over a broker, as with [`nats`](crate::NodeBuilder::nats),
+    /// Creates a net in which all frames go over a broker, as with the feature `nats`,
     /// and take 1 to 2 ms.
     pub fn with_broker() -> Self {
         SimNet::of(true)

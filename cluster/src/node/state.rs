@@ -105,7 +105,7 @@ impl NodeState {
         self.counts.refused_links.add();
     }
 
-    pub(super) fn refusal(&self) -> Option<String> {
+    pub(crate) fn refusal(&self) -> Option<String> {
         lock(&self.refusal).clone()
     }
 

@@ -58,6 +58,19 @@ impl Posts {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+impl BrokerEngine {
+    /// Takes all that would be published now, with its subjects.
+    pub(crate) fn take_posts(&self) -> Vec<(String, Vec<u8>)> {
+        let mut posts = Vec::new();
+        while let Some(next) = self.posts.next() {
+            let post = next.map_or_else(|peer| self.turn_of(&peer), Some);
+            posts.extend(post.map(|post| (post.subject, post.packet)));
+        }
+        posts
+    }
+}
+
 /// Publishes what waits until the engine is stopped, and then the rest, as far as there is time.
 pub(super) async fn publish(engine: Arc<BrokerEngine>) {
     let published = async {

@@ -1,1 +1,225 @@
+//! Two engines, between which a test carries the packets by hand.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_lite::future::{Boxed, pending, ready};
+
+use super::packet::Packet;
+use super::subject::{Subject, Token};
+use super::{Broker, BrokerEngine, BrokerEvent};
+use crate::engine::{LinkEngine, NodeEvent};
+use crate::limits::Limits;
+use crate::link::LinkOwner;
+use crate::link::frame::{ClusterMember, Hello, VERSION};
+use crate::link::lock;
+use crate::node::NodeState;
+
+/// A broker that carries nothing.
+#[derive(Default)]
+pub(crate) struct Still {
+    patterns: Mutex<Vec<String>>,
+}
+
+impl Broker for Still {
+    fn publish(&self, _: String, _: Vec<u8>) -> Boxed<()> {
+        Box::pin(ready(()))
+    }
+
+    fn subscribe(&self, pattern: String) {
+        lock(&self.patterns).push(pattern);
+    }
+
+    fn unsubscribe(&self, pattern: &str) {
+        lock(&self.patterns).retain(|other| other != pattern);
+    }
+
+    fn max_payload(&self) -> usize {
+        8 << 10
+    }
+
+    fn connection(&self) -> String {
+        "server/1".into()
+    }
+
+    fn sleep(&self, _: Duration) -> Boxed<()> {
+        Box::pin(pending())
+    }
+
+    fn close(&self) -> Boxed<()> {
+        Box::pin(ready(()))
+    }
+}
+
+struct End {
+    engine: Arc<BrokerEngine>,
+    state: Arc<NodeState>,
+}
+
+impl End {
+    fn new(name: &str, incarnation: u128) -> End {
+        let engine = BrokerEngine::new(name, 4, Arc::new(Still::default()));
+        let member = ClusterMember {
+            name: name.into(),
+            incarnation,
+            addresses: Vec::new(),
+        };
+        let (lease, frame) = (5000, 1 << 20);
+        let hello = Hello {
+            member,
+            lease,
+            frame,
+        };
+        let carrier: Arc<dyn LinkEngine> = Arc::new(engine.clone());
+        let state = NodeState::new(hello, Limits::default(), carrier);
+        engine.start(&state);
+        End { engine, state }
+    }
+
+    fn pair() -> [End; 2] {
+        [End::new("a", 1), End::new("b", 2)]
+    }
+
+    /// Takes what this end publishes now.
+    fn posts(&self) -> Vec<(String, Vec<u8>)> {
+        self.engine.take_posts()
+    }
+
+    fn take(&self, posts: Vec<(String, Vec<u8>)>) {
+        for (subject, packet) in posts {
+            self.engine.arrived(&subject, &packet);
+        }
+    }
+
+    fn is_up(&self, peer: &str) -> bool {
+        self.state.link_to(peer).is_some()
+    }
+
+    /// Takes a packet as if another node had published it.
+    fn take_from(&self, name: &str, packet: &Packet) {
+        let (to, from) = (
+            &Token::new(&self.state.hello.member.name),
+            &Token::new(name),
+        );
+        let subject = Subject::To { to, from }.text();
+        self.engine.arrived(&subject, &packet.encode(0));
+    }
+}
+
+/// Carries all packets both ways until there are no more.
+fn carry([a, b]: &[End; 2]) {
+    loop {
+        let (of_a, of_b) = (a.posts(), b.posts());
+        if of_a.is_empty() && of_b.is_empty() {
+            return;
+        }
+        b.take(of_a);
+        a.take(of_b);
+    }
+}
+
+#[test]
+fn nodes_that_greet_each_other_at_the_same_time_have_one_link() {
+    let ends = End::pair();
+    ends[0].engine.note(NodeEvent::Wanted("b"));
+    ends[1].engine.note(NodeEvent::Wanted("a"));
+    carry(&ends);
+    assert!(ends[0].is_up("b") && ends[1].is_up("a"));
+    let links = ends.each_ref().map(|end| end.state.counts().links.get());
+    assert_eq!(links, [1, 1]);
+    // It carries something.
+    carry(&ends);
+    assert!(ends[0].is_up("b") && ends[1].is_up("a"));
+}
+
+#[test]
+fn a_welcome_that_is_lost_comes_again() {
+    let ends = End::pair();
+    ends[0].engine.note(NodeEvent::Wanted("b"));
+    ends[1].take(ends[0].posts());
+    let lost = ends[1].posts();
+    assert!(ends[1].is_up("a") && !ends[0].is_up("b") && !lost.is_empty());
+    ends[0].engine.tick_links();
+    carry(&ends);
+    assert!(ends[0].is_up("b") && ends[1].is_up("a"));
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_given_up_with_a_reason() {
+    let [a, _] = &End::pair();
+    a.engine.note(NodeEvent::Wanted("b"));
+    for _ in 0..100 {
+        a.engine.tick_links();
+    }
+    assert!(!lock(&a.engine.links).has_work());
+    assert_eq!(a.engine.problems(), ["b: no answer within 3s"]);
+    // A hello for each power of two of the ticks.
+    assert_eq!(a.posts().len(), 1 + 5);
+}
+
+#[test]
+fn a_node_of_another_version_is_refused_at_both_ends() {
+    let [a, b] = &End::pair();
+    a.engine.note(NodeEvent::Wanted("b"));
+    let [(subject, mut hello)] = <[_; 1]>::try_from(a.posts()).unwrap();
+    hello[..2].copy_from_slice(&(VERSION + 1).to_le_bytes());
+    b.engine.arrived(&subject, &hello);
+    a.take(b.posts());
+    let ours = format!(
+        "the versions differ: ours is {VERSION}, theirs is {}",
+        VERSION + 1
+    );
+    assert_eq!(b.state.refusal(), Some(ours.clone()));
+    assert_eq!(a.engine.problems(), [format!("b: refused: {ours}")]);
+    assert!(!lock(&a.engine.links).has_work());
+}
+
+#[test]
+fn a_node_that_takes_another_name_in_its_hello_is_refused() {
+    let [a, b] = &End::pair();
+    a.engine.note(NodeEvent::Wanted("b"));
+    let hello = Packet::decode(&a.posts()[0].1).unwrap().0;
+    b.take_from("liar", &hello);
+    assert!(
+        b.state
+            .refusal()
+            .unwrap()
+            .contains("\"liar\" says that its name is \"a\"")
+    );
+    assert!(!b.is_up("a") && !b.is_up("liar"));
+}
+
+#[test]
+fn an_end_that_has_lost_the_link_has_the_other_one_lose_it() {
+    let ends = End::pair();
+    ends[0].engine.note(NodeEvent::Wanted("b"));
+    carry(&ends);
+    ends[0].engine.event(BrokerEvent::Dropped);
+    assert!(!ends[0].is_up("b") && ends[1].is_up("a"));
+    carry(&ends);
+    assert!(!ends[1].is_up("a"));
+    assert_eq!(ends[1].state.counts().lost_links.get(), 1);
+}
+
+#[test]
+fn a_connection_that_has_ended_ends_the_link_of_its_node_and_no_other() {
+    let ends = End::pair();
+    ends[0].engine.note(NodeEvent::Wanted("b"));
+    carry(&ends);
+    ends[0].engine.event(BrokerEvent::Gone("server/2".into()));
+    ends[0].engine.event(BrokerEvent::Gone(String::new()));
+    assert!(ends[0].is_up("b"));
+    ends[0].engine.event(BrokerEvent::Gone("server/1".into()));
+    assert!(!ends[0].is_up("b"));
+}
+
+#[test]
+fn packets_of_a_node_to_itself_and_of_nobody_are_dropped() {
+    let [a, _] = &End::pair();
+    a.take_from("a", &Packet::Cut { epoch: 1 });
+    a.engine
+        .arrived("gr.to.a.=4", &Packet::Cut { epoch: 1 }.encode(0));
+    a.engine.arrived("gr.to.a.b", &[1, 2, 3]);
+    assert!(a.posts().is_empty());
+    assert_eq!(a.state.counts().malformed.get(), 0);
+}

@@ -84,7 +84,7 @@ http_fuzz() {
 
 # A fuzzer of what other nodes of greenroom-cluster send, for a while.
 cluster_fuzz() {
-    fuzz cluster frames
+    fuzz cluster frames packets
 }
 
 # Builds the fuzzers of a package without cargo-fuzz, and lets each run for a while. What they have

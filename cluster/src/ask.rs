@@ -12,7 +12,7 @@ use std::time::Duration;
 use greenroom::{AskError, Reply, Runtime};
 
 use crate::error::RemoteAskError;
-use crate::link::{Link, LossCause, Outgoing, lock};
+use crate::link::{Link, LossCause, Outgoing};
 use crate::remote::Remote;
 
 /// A question that is sent when it is awaited, from [`RemoteAddress::ask`].
@@ -128,7 +128,7 @@ async fn ask<M: Remote, T>(
 ) -> Result<T, RemoteAskError> {
     let permit = stream.permit().await?;
     let (reply, answer) = Reply::pair();
-    let cause = Arc::new(LossCause::default());
+    let cause = LossCause::of(&answer);
     let (link, asks) = {
         let message = question(reply);
         Outgoing::send(permit, &message, Some(cause.clone()))?
@@ -140,8 +140,8 @@ async fn ask<M: Remote, T>(
         Ok(answer) => Ok(answer),
         Err(AskError::Refused(refusal)) => Err(RemoteAskError::Refused(refusal)),
         Err(other) => {
-            let cause = lock(&cause).take();
-            Err(cause.unwrap_or_else(|| RemoteAskError::NoReply(other.to_string())))
+            let why = cause.take();
+            Err(why.unwrap_or_else(|| RemoteAskError::NoReply(other.to_string())))
         }
     }
 }

@@ -1,21 +1,26 @@
-//! What is done with frames of any peer, without sockets: for the fuzzer, and for its corpus.
+//! What is done with frames and packets of any peer, without sockets or a broker: for the fuzzers,
+//! and for their corpora.
 //!
 //! Each function panics if something is wrong.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
-use futures_lite::future::Boxed;
+use futures_lite::future::{Boxed, block_on, pending, ready};
 use greenroom::Reply;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::NodeCounts;
+use crate::engine::LinkEngine;
+use crate::engine::broker::{Broker, BrokerEngine, is_packet};
 use crate::limits::Limits;
 use crate::link::frame::{ClusterMember, Hello, LENGTH, LinkFrame, Publication, Window, first};
 use crate::link::{
     ActorInbox, Delivered, Link, LinkOwner, LinkWire, Outgoing, OutgoingHandle, Target, decode,
     lock,
 };
+use crate::node::NodeState;
 
 /// The largest frame here.
 pub(crate) const FRAME: usize = 4096;
@@ -56,6 +61,42 @@ impl LinkWire for Kept {
     fn cut(&self) {}
 }
 
+/// A broker that carries nothing.
+#[derive(Default)]
+pub(crate) struct Still {
+    patterns: Mutex<Vec<String>>,
+}
+
+impl Broker for Still {
+    fn publish(&self, _: String, _: Vec<u8>) -> Boxed<()> {
+        Box::pin(ready(()))
+    }
+
+    fn subscribe(&self, pattern: String) {
+        lock(&self.patterns).push(pattern);
+    }
+
+    fn unsubscribe(&self, pattern: &str) {
+        lock(&self.patterns).retain(|other| other != pattern);
+    }
+
+    fn max_payload(&self) -> usize {
+        8 << 10
+    }
+
+    fn connection(&self) -> String {
+        "server/1".into()
+    }
+
+    fn sleep(&self, _: Duration) -> Boxed<()> {
+        Box::pin(pending())
+    }
+
+    fn close(&self) -> Boxed<()> {
+        Box::pin(ready(()))
+    }
+}
+
 impl Desk {
     pub(crate) fn link() -> (Arc<Desk>, Arc<Link>, Arc<Kept>) {
         let desk = Arc::new_cyclic(|this| Desk {
@@ -70,19 +111,23 @@ impl Desk {
             tasks: Mutex::default(),
             this: this.clone(),
         });
-        let member = ClusterMember {
-            name: "peer".into(),
-            incarnation: 1,
-            addresses: Vec::new(),
-        };
-        let hello = Hello {
-            member,
-            lease: 5000,
-            frame: FRAME as u32,
-        };
         let wire = Arc::new(Kept::default());
-        let link = Link::new(hello, desk.clone(), wire.clone());
+        let link = Link::new(hello("peer"), desk.clone(), wire.clone());
         (desk, link, wire)
+    }
+}
+
+/// Returns the hello of a node.
+fn hello(name: &str) -> Hello {
+    let member = ClusterMember {
+        name: name.into(),
+        incarnation: 1,
+        addresses: Vec::new(),
+    };
+    Hello {
+        member,
+        lease: 5000,
+        frame: FRAME as u32,
     }
 }
 
@@ -187,18 +232,69 @@ pub fn frames(bytes: &[u8]) {
     assert_eq!(uses, 1, "the replies that are kept have no link any more");
 }
 
+/// The subjects of packets: those of a node with a link, and of one without.
+const SUBJECTS: [&str; 8] = [
+    "gr.to.desk.peer",
+    "gr.find.tally.peer",
+    "gr.names.peer",
+    "gr.watch.peer",
+    "gr.to.desk.other",
+    "gr.find.tally.other",
+    "gr.names.other",
+    "gr.watch.other",
+];
+
+/// Takes packets of two nodes, each a byte for its subject, one for its length, and that many bytes.
+/// What is published is packets, and not many more of them than came in.
+pub fn packets(bytes: &[u8]) {
+    let engine = BrokerEngine::new("desk", 2, Arc::new(Still::default()));
+    let carrier: Arc<dyn LinkEngine> = Arc::new(engine.clone());
+    let state = NodeState::new(hello("desk"), Limits::default(), carrier);
+    engine.start(&state);
+    engine.take_hello(hello("peer"), 1);
+    let mut came = 1;
+    let mut rest = bytes;
+    while let [subject, length, after @ ..] = rest {
+        let (packet, after) = after.split_at(after.len().min(usize::from(*length)));
+        let subject = SUBJECTS[usize::from(*subject) % SUBJECTS.len()];
+        engine.arrived(subject, packet);
+        came += 1;
+        rest = after;
+    }
+    let posts = engine.take_posts();
+    for (subject, packet) in &posts {
+        assert!(subject.ends_with(".desk"), "{subject}");
+        assert!(is_packet(packet), "a packet that goes out can be decoded");
+    }
+    assert!(posts.len() <= 4 * came, "{} for {came}", posts.len());
+    assert!(state.counts().links.get() <= came as u64);
+    // The tasks hold the engine until they have ended.
+    drop(engine.stop());
+    block_on(engine.run());
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    #[test]
-    fn what_fuzzing_has_found_is_handled() {
-        let folder = format!("{}/fuzz/corpus/frames", env!("CARGO_MANIFEST_DIR"));
+    /// Runs all that a fuzzer has kept.
+    fn run_corpus(target: &str, run: fn(&[u8])) {
+        let folder = format!("{}/fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
         let mut files = 0;
         for file in fs::read_dir(folder).unwrap() {
-            super::frames(&fs::read(file.unwrap().path()).unwrap());
+            run(&fs::read(file.unwrap().path()).unwrap());
             files += 1;
         }
         assert!(files > 0);
+    }
+
+    #[test]
+    fn frames_that_fuzzing_has_found_are_handled() {
+        run_corpus("frames", super::frames);
+    }
+
+    #[test]
+    fn packets_that_fuzzing_has_found_are_handled() {
+        run_corpus("packets", super::packets);
     }
 }

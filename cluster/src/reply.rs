@@ -4,9 +4,9 @@
 //! is encoded twice asks once.
 //!
 //! A [`Reply`] that came from elsewhere travels on, also one of an actor here or of another
-//! package. In a message of [`tell`](crate::RemoteAddress::tell) or
-//! [`send`](crate::RemoteAddress::send), it is refused as
-//! [`Unavailable`](greenroom::RefusalKind::Unavailable) if the node is lost.
+//! package, and in a question beside that of the ask. It is refused as
+//! [`Unavailable`](greenroom::RefusalKind::Unavailable), with the cause, if its own holder cannot
+//! answer: its node is lost, or the message does not come.
 
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ where
         let Some(Scope::Encoding { link, cause, asks }) = scope else {
             return None;
         };
+        let cause = cause.clone().filter(|cause| cause.is_for(reply));
         // A reply that was taken has no asker, which is the number 0.
         let Some(reply) = reply.take() else {
             return Some(0);
         };
         let ask = link.next_ask();
-        let cause = cause.clone();
         asks.push((ask, Box::new(PendingReply { reply, cause })));
         Some(ask)
     });

@@ -198,7 +198,7 @@ impl SimNet {
     /// Reports to half of the other nodes that this one is gone. The lease tells the others.
     fn tell_that_it_is_gone(&self, gone: &SimClient) {
         let clients: Vec<_> = self.state().clients.values().cloned().collect();
-        for client in clients.iter().filter(|_| sim::random() % 2 == 0) {
+        for client in clients.iter().filter(|_| sim::random().is_multiple_of(2)) {
             gone.is_gone_for(client);
         }
     }

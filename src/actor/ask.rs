@@ -353,6 +353,11 @@ impl<T> Answer<T> {
         }
     }
 
+    /// Returns the [`id`](Reply::id) of the reply. It is `None` when the answer has been received.
+    pub fn id(&self) -> Option<usize> {
+        self.slot.as_ref().map(OneshotEnd::id)
+    }
+
     /// Leaves the waker in the slot. If there is an outcome, wakes it at once: the question may have
     /// completed its reply, or given it to another thread.
     pub(super) fn register(&mut self, waker: KeptWaker) {

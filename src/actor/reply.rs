@@ -236,6 +236,23 @@ impl<T> Reply<T> {
         self.slot.take().map(Reply::new)
     }
 
+    /// Returns a number that this reply has in common with its [`Answer`](crate::Answer) alone. It
+    /// is `None` after [`take`](Reply::take).
+    ///
+    /// Another reply may have the number later, when this reply and its answer are gone.
+    ///
+    /// ```
+    /// use greenroom::Reply;
+    ///
+    /// let (reply, answer) = Reply::<u32>::pair();
+    /// assert_eq!(reply.id(), answer.id());
+    /// let taken = reply.take().unwrap();
+    /// assert_eq!((reply.id(), taken.id()), (None, answer.id()));
+    /// ```
+    pub fn id(&self) -> Option<usize> {
+        self.slot.id()
+    }
+
     /// Returns whether the asker still waits.
     ///
     /// It is false once the ask was dropped or has timed out, and after [`take`](Reply::take). An

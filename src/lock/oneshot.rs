@@ -91,6 +91,11 @@ impl<T> OneshotEnd<T> {
         }
     }
 
+    /// Returns a number that both ends have, and no other slot while one of them exists.
+    pub(crate) fn id(&self) -> usize {
+        self.slot.addr().get()
+    }
+
     fn slot(&self) -> &OneshotSlot<T> {
         // SAFETY: (ONESHOT-2) this end is not done.
         unsafe { self.slot.as_ref() }
@@ -224,6 +229,13 @@ impl<T> TakeableEnd<T> {
             slot,
             _value: PhantomData,
         })
+    }
+
+    /// Returns the [`id`](OneshotEnd::id) of the end, if it was not taken.
+    pub(crate) fn id(&self) -> Option<usize> {
+        // Relaxed: the slot is not accessed.
+        let id = self.word.load(Ordering::Relaxed).addr() & !LOOKING;
+        (id != 0).then_some(id)
     }
 
     /// Returns whether the other end is done, or the end was taken.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::{Counter, SLOWNESS, at_workers, measure};
 use crate::kinds::{Kind, WORKERS, say, until_closed};
+use crate::nats_server::PASSWORD;
 use crate::{Outcome, certificates};
 
 /// The further names of the actor. Each grants credit of its own, in all more than sockets keep.
@@ -55,7 +56,7 @@ fn node(name: &str, kind: Kind, engine: Engine<'_>) -> NodeBuilder {
     match (engine, kind.is_tls()) {
         (Engine::Sockets, false) => node,
         (Engine::Sockets, true) => node.identity(certificate, key, authority),
-        (Engine::Nats(server), false) => node.nats(Nats::servers([server]).insecure()),
+        (Engine::Nats(server), false) => node.nats(Nats::servers([server]).password(PASSWORD)),
         (Engine::Nats(server), true) => {
             node.nats(Nats::servers([server]).identity(certificate, key, authority))
         }

@@ -21,13 +21,15 @@ pub enum Kind {
     /// Nodes at a NATS server.
     GreenroomNats,
     GreenroomNatsTls,
+    /// Nodes at two of three NATS servers.
+    GreenroomNatsThree,
     /// Clients of NATS without actors.
     AsyncNats,
     AsyncNatsTls,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Greenroom,
         Kind::GreenroomTls,
         Kind::Kameo,
@@ -35,6 +37,7 @@ impl Kind {
         Kind::Ping,
         Kind::GreenroomNats,
         Kind::GreenroomNatsTls,
+        Kind::GreenroomNatsThree,
         Kind::AsyncNats,
         Kind::AsyncNatsTls,
     ];
@@ -48,6 +51,7 @@ impl Kind {
             Kind::Ping => "ping",
             Kind::GreenroomNats => "greenroom-nats",
             Kind::GreenroomNatsTls => "greenroom-nats-tls",
+            Kind::GreenroomNatsThree => "greenroom-nats-three",
             Kind::AsyncNats => "async-nats",
             Kind::AsyncNatsTls => "async-nats-tls",
         }
@@ -59,14 +63,18 @@ impl Kind {
     }
 
     pub fn is_own(self) -> bool {
-        use Kind::{Greenroom, GreenroomNats, GreenroomNatsTls, GreenroomTls};
-        matches!(self, Greenroom | GreenroomTls | GreenroomNats | GreenroomNatsTls)
+        use Kind::{Greenroom, GreenroomNats, GreenroomNatsThree, GreenroomNatsTls, GreenroomTls};
+        matches!(
+            self,
+            Greenroom | GreenroomTls | GreenroomNats | GreenroomNatsTls | GreenroomNatsThree
+        )
     }
 
     /// Returns whether this figure is measured for it.
     pub fn has(self, figure: &str) -> bool {
         match figure {
             "ask" => true,
+            _ if self == Kind::GreenroomNatsThree => false,
             // A client of NATS is not stopped for long: its server ends it.
             "stopped" => matches!(self, Kind::Greenroom | Kind::GreenroomTls),
             _ => self != Kind::Ping,
@@ -75,8 +83,11 @@ impl Kind {
 
     /// Returns whether it needs a NATS server.
     pub fn is_nats(self) -> bool {
-        use Kind::{AsyncNats, AsyncNatsTls, GreenroomNats, GreenroomNatsTls};
-        matches!(self, AsyncNats | AsyncNatsTls | GreenroomNats | GreenroomNatsTls)
+        use Kind::{AsyncNats, AsyncNatsTls, GreenroomNats, GreenroomNatsThree, GreenroomNatsTls};
+        matches!(
+            self,
+            AsyncNats | AsyncNatsTls | GreenroomNats | GreenroomNatsTls | GreenroomNatsThree
+        )
     }
 
     pub fn is_tls(self) -> bool {
@@ -88,7 +99,9 @@ impl Kind {
 pub fn serve(kind: Kind, nats: &str) -> Outcome<()> {
     match kind {
         Kind::Greenroom | Kind::GreenroomTls => green::serve(kind, Engine::Sockets),
-        Kind::GreenroomNats | Kind::GreenroomNatsTls => green::serve(kind, Engine::Nats(nats)),
+        Kind::GreenroomNats | Kind::GreenroomNatsTls | Kind::GreenroomNatsThree => {
+            green::serve(kind, Engine::Nats(nats))
+        }
         Kind::AsyncNats | Kind::AsyncNatsTls => nats_peer::serve(nats, kind.is_tls()),
         Kind::Kameo => kameo_peer::serve(),
         Kind::Ractor => ractor_peer::serve(),
@@ -101,7 +114,7 @@ pub fn client(kind: Kind, figure: &str, address: &str, size: u64) -> Outcome<()>
         Kind::Greenroom | Kind::GreenroomTls => {
             green::client(kind, Engine::Sockets, figure, address, size)
         }
-        Kind::GreenroomNats | Kind::GreenroomNatsTls => {
+        Kind::GreenroomNats | Kind::GreenroomNatsTls | Kind::GreenroomNatsThree => {
             green::client(kind, Engine::Nats(address), figure, address, size)
         }
         Kind::AsyncNats | Kind::AsyncNatsTls => {

@@ -9,6 +9,7 @@ mod kameo_peer;
 mod kinds;
 mod nats_peer;
 mod nats_server;
+mod nodes;
 mod ping;
 mod process;
 mod ractor_peer;
@@ -25,9 +26,10 @@ const USAGE: &str = "cluster-bench run [ROUNDS [SIZE]]
 cluster-bench figure KIND FIGURE SIZE
 cluster-bench serve KIND [NATS]
 cluster-bench client KIND FIGURE ADDRESS SIZE
+cluster-bench nodes
 
 KIND: greenroom greenroom-tls kameo ractor ping, and at a NATS server greenroom-nats
-      greenroom-nats-tls async-nats async-nats-tls
+      greenroom-nats-tls greenroom-nats-three async-nats async-nats-tls
 FIGURE: ask many send flood idle stopped
 SIZE: the number of sequential asks; other figures depend on it";
 
@@ -44,6 +46,11 @@ fn main() -> Outcome<()> {
                 "{:?}",
                 rounds::figure(Kind::of(kind)?, figure, size.parse()?)?
             );
+            Ok(())
+        }
+        ["nodes"] => {
+            certificates::write()?;
+            println!("{:.1} KiB a node", nodes::slope()? / 1024.0);
             Ok(())
         }
         ["serve", kind] => kinds::serve(Kind::of(kind)?, ""),

@@ -1,4 +1,4 @@
-//! A NATS server, which ends with the process that has started it.
+//! NATS servers, which end with the process that has started them.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -15,9 +15,14 @@ use crate::{Outcome, certificates};
 /// The program, if it is not where `.ci/install nats` leaves it.
 const PROGRAM: &str = "GREENROOM_NATS_SERVER";
 
+/// The password of all users without TLS.
+pub const PASSWORD: &str = "secret";
+
+/// One server, or three that know each other.
 pub struct NatsServer {
-    shell: Child,
-    pub address: String,
+    shells: Vec<Child>,
+    /// Where a server listens, and another one of them if there are more.
+    pub addresses: [String; 2],
 }
 
 fn program() -> PathBuf {
@@ -32,32 +37,62 @@ pub fn is_here() -> bool {
 }
 
 impl NatsServer {
-    /// Starts a server of this kind. With TLS the nodes of greenroom are users.
+    /// Starts what this kind needs. The nodes of greenroom are users.
     pub fn start(kind: Kind) -> Outcome<NatsServer> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?.to_string();
-        drop(listener);
-        let rest = match (kind.is_tls(), kind.is_own()) {
-            (false, _) => String::new(),
-            (true, true) => with_files(&Nats::server_config(["server", "client"])),
+        let users = || Nats::server_config(["server", "client"]);
+        let config = match (kind.is_tls(), kind.is_own()) {
+            (false, false) => String::new(),
+            (false, true) => without_tls(&users()),
+            (true, true) => with_files(&users()),
             (true, false) => with_files(TLS),
         };
-        let config = certificates::path("nats-server.conf");
-        fs::write(&config, format!("listen: \"{address}\"\n{rest}"))?;
-        // The shell ends the server when the pipe is closed, as it is when this process ends.
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", "\"$0\" --config \"$1\" </dev/null & read -r _; kill -9 $!"])
-            .arg(program())
-            .arg(config)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let shell = shell.spawn()?;
-        while TcpStream::connect(&address).is_err() {
-            sleep(Duration::from_millis(1));
+        let servers = if kind == Kind::GreenroomNatsThree { 3 } else { 1 };
+        NatsServer::start_all(servers, &config)
+    }
+
+    /// Starts servers without users that know each other.
+    pub fn start_all(servers: usize, config: &str) -> Outcome<NatsServer> {
+        let bind = |_| TcpListener::bind("127.0.0.1:0");
+        // All at once, so that no two are the same.
+        let free = (0..2 * servers).map(bind).collect::<Result<Vec<_>, _>>()?;
+        let free = free.iter().map(|it| Ok(it.local_addr()?.to_string()));
+        let mut addresses = free.collect::<Outcome<Vec<String>>>()?;
+        let routes = addresses.split_off(servers);
+        let mut shells = Vec::new();
+        for (address, route) in addresses.iter().zip(&routes) {
+            let others = routes.iter().map(|route| format!("\"nats://{route}\""));
+            let others = others.collect::<Vec<_>>().join(", ");
+            let cluster = format!("name: bench, listen: \"{route}\", routes: [{others}]");
+            let text = format!("listen: \"{address}\"\n{config}\ncluster {{ {cluster} }}\n");
+            let file = certificates::path(&format!("nats-server-{}.conf", shells.len()));
+            fs::write(&file, text)?;
+            // The shell ends the server when the pipe is closed, as it is when this process ends.
+            let mut shell = Command::new("sh");
+            shell
+                .args(["-c", "\"$0\" --config \"$1\" </dev/null & read -r _; kill -9 $!"])
+                .arg(program())
+                .arg(file)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            shells.push(shell.spawn()?);
         }
-        Ok(NatsServer { shell, address })
+        for address in &addresses {
+            while TcpStream::connect(address).is_err() {
+                sleep(Duration::from_millis(1));
+            }
+        }
+        let addresses = [addresses[0].clone(), addresses[servers - 1].clone()];
+        Ok(NatsServer { shells, addresses })
+    }
+}
+
+/// Returns a configuration without certificates. The users have a password.
+fn without_tls(config: &str) -> String {
+    let users = config.replace(", permissions:", &format!(", password: {PASSWORD}, permissions:"));
+    match (users.find("tls {"), users.find("verify_and_map: true\n}")) {
+        (Some(from), Some(to)) => users[..from].to_owned() + &users[to..].replacen("verify_and_map: true\n}", "", 1),
+        _ => users,
     }
 }
 
@@ -78,7 +113,9 @@ fn with_files(config: &str) -> String {
 
 impl Drop for NatsServer {
     fn drop(&mut self) {
-        drop(self.shell.stdin.take());
-        let _ = self.shell.wait();
+        for shell in &mut self.shells {
+            drop(shell.stdin.take());
+            let _ = shell.wait();
+        }
     }
 }

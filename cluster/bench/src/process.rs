@@ -93,6 +93,12 @@ pub fn switches(pid: u32) -> Outcome<u64> {
     Ok(sum)
 }
 
+/// Returns the memory of a process that is resident, in bytes.
+pub fn resident(pid: u32) -> Outcome<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    Ok(field(&status, "VmRSS")? * 1024)
+}
+
 /// Returns the most memory of a process that was ever resident, in bytes.
 pub fn peak(pid: u32) -> Outcome<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::kinds::{Kind, WORKERS};
 use crate::nats_server::{self, NatsServer};
 use crate::process::{Process, peak, switches, threads};
-use crate::{Outcome, certificates, table};
+use crate::{Outcome, certificates, nodes, table};
 
 const FIGURES: [&str; 6] = ["ask", "many", "send", "flood", "idle", "stopped"];
 const MIB: f64 = 1024.0 * 1024.0;
@@ -53,15 +53,21 @@ pub fn run(rounds: usize, size: u64) -> Outcome<()> {
             }
         }
     }
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Ping) {
-        let number = crates(kind)? as f64;
-        let (round, row) = (0, table::row("crates"));
+    let mut once = |kind, row, number| {
+        let (round, row) = (0, table::row(row));
         all.push(Measured {
             kind,
             round,
             row,
             number,
         });
+    };
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Ping) {
+        once(kind, "crates", crates(kind)? as f64);
+    }
+    if has_nats {
+        let bytes = nodes::slope()?;
+        once(Kind::GreenroomNats, "memory of a node, KiB", bytes / 1024.0);
     }
     table::print(&all);
     Ok(())
@@ -78,9 +84,15 @@ fn or_again<T>(measure: impl Fn() -> Outcome<T>) -> Outcome<T> {
 /// Measures a figure with a fresh server and a fresh client. Returns rows and numbers.
 pub fn figure(kind: Kind, figure: &str, size: u64) -> Outcome<Vec<(usize, f64)>> {
     let nats = kind.is_nats().then(|| NatsServer::start(kind)).transpose()?;
-    let nats_address = nats.as_ref().map_or("", |nats| &nats.address);
-    let mut server = Process::start(&["serve", kind.name(), nats_address])?;
-    let address = server.line()?;
+    let [for_server, for_client] = match &nats {
+        Some(nats) => nats.addresses.each_ref().map(String::as_str),
+        None => ["", ""],
+    };
+    let mut server = Process::start(&["serve", kind.name(), for_server])?;
+    let mut address = server.line()?;
+    if nats.is_some() {
+        address = for_client.into();
+    }
     let size_text = size.to_string();
     let mut client = Process::start(&["client", kind.name(), figure, &address, &size_text])?;
     let line = client

@@ -3,7 +3,7 @@
 use crate::kinds::Kind;
 use crate::rounds::Measured;
 
-const ROWS: [&str; 14] = [
+const ROWS: [&str; 15] = [
     "ask p50, µs",
     "64 askers, asks a second",
     "sent messages handled a second",
@@ -18,6 +18,7 @@ const ROWS: [&str; 14] = [
     "answer after SIGCONT, ms",
     "close beside a stopped server, ms",
     "crates",
+    "memory of a node, KiB",
 ];
 
 enum Limit {
@@ -50,13 +51,15 @@ const BARS: [(&str, Option<Kind>, Limit); 14] = [
 ];
 
 /// The bars of nodes at a NATS server, beside bare clients at the same settings, and alone.
-const NATS_BARS: [(&str, bool, Limit); 6] = [
+const NATS_BARS: [(&str, bool, Limit); 8] = [
     ("ask p50, µs", true, AtMost(1.3)),
     ("64 askers, asks a second", true, AtLeast(1.0)),
     ("sent messages handled a second", true, AtLeast(1.0)),
     ("handled of the sent messages, %", false, AtLeast(100.0)),
     ("peak memory of a flooding sender, MiB", false, AtMost(64.0)),
     ("loss noticed after kill -9, ms", false, AtMost(50.0)),
+    ("crates", false, AtMost(130.0)),
+    ("memory of a node, KiB", false, AtMost(256.0)),
 ];
 
 /// Returns the number of the row with this name.
@@ -94,6 +97,11 @@ pub fn print(all: &[Measured]) {
         }
         println!();
     }
+    let limit = AtMost(1.5);
+    print_bar("ask p50 at three servers, µs", "greenroom-nats", &limit);
+    let (three, one) = (Kind::GreenroomNatsThree, Kind::GreenroomNats);
+    print_met(all, row("ask p50, µs"), three, Some(one), &limit);
+    println!(" | |");
 }
 
 fn print_bars_head([one, other]: [&str; 2]) {

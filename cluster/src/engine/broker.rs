@@ -6,6 +6,7 @@
 //! at a time.
 
 mod flow;
+mod greeting;
 mod links;
 mod names;
 mod packet;
@@ -44,6 +45,12 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The problems that are remembered.
 const MOST_PROBLEMS: usize = 64;
+
+/// Returns whether these bytes are a packet of this version.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn is_packet(bytes: &[u8]) -> bool {
+    packet::Packet::decode(bytes).is_ok()
+}
 
 /// Returns the name of a node as it stands in subjects.
 #[cfg(feature = "nats")]

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use greenroom::{Refusal, RefusalKind, Reply};
+use greenroom::{Answer, Refusal, RefusalKind, Reply};
 use serde::de::DeserializeOwned;
 
 use super::codec::{self, EncodeError};
@@ -14,7 +14,30 @@ use super::{Link, LinkTable, lock};
 use crate::error::RemoteAskError;
 
 /// Where the cause of a loss goes, for an ask that can return it.
-pub(crate) type LossCause = Mutex<Option<RemoteAskError>>;
+pub(crate) struct LossCause {
+    /// The id of the reply of the ask. Other replies in the question are of other askers.
+    reply: Option<usize>,
+    why: Mutex<Option<RemoteAskError>>,
+}
+
+impl LossCause {
+    /// Creates a cause of the loss of the reply to this answer.
+    pub(crate) fn of<T>(answer: &Answer<T>) -> Arc<LossCause> {
+        Arc::new(LossCause {
+            reply: answer.id(),
+            why: Mutex::default(),
+        })
+    }
+
+    /// Returns whether it is for this reply.
+    pub(crate) fn is_for<T>(&self, reply: &Reply<T>) -> bool {
+        self.reply == reply.id()
+    }
+
+    pub(crate) fn take(&self) -> Option<RemoteAskError> {
+        lock(&self.why).take()
+    }
+}
 
 /// A reply that has left this node.
 pub(crate) trait SentAsk: Send {
@@ -70,7 +93,7 @@ impl<T: DeserializeOwned + Send> SentAsk for PendingReply<T> {
         match (why, self.cause) {
             (RemoteAskError::Refused(refusal), _) => self.reply.refuse(refusal),
             (why, Some(cause)) => {
-                lock(&cause).get_or_insert(why);
+                *lock(&cause.why) = Some(why);
                 drop(self.reply);
             }
             (RemoteAskError::NoReply(_), None) => drop(self.reply),

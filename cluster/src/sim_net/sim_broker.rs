@@ -135,7 +135,7 @@ impl SimClient {
         let last = mail.last.get(from).copied();
         let due = match net.draw_loss() {
             // It may never come, or be overtaken.
-            true if sim::random() % 2 == 0 => return,
+            true if sim::random().is_multiple_of(2) => return,
             true => match due.checked_add(net.loss.1) {
                 Some(due) => due,
                 None => return,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use greenroom::{AskError, Context, Reply, sim, spawn, time};
+use greenroom::{AskError, Context, RefusalKind, Reply, sim, spawn, time};
 use greenroom_cluster::{Node, Remote, RemoteAddress, RemoteAskError, SimNet};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -97,6 +97,38 @@ fn a_reply_beside_that_of_an_ask_goes_on_when_the_ask_has_ended() {
         let asked = asked.timeout(Duration::from_millis(500)).await;
         assert_eq!(asked, Err(RemoteAskError::TimedOut));
         assert_eq!(answer.await, Ok(1));
+    });
+}
+
+#[test]
+fn a_reply_beside_that_of_an_ask_tells_the_cause_of_its_own_loss() {
+    sim::explore(seeds(20), |_| async {
+        for is_first in [true, false] {
+            let (net, actor, _nodes, far) = pair().await;
+            // The actor is busy when its node dies.
+            far.send(Work::Fill).await.unwrap();
+            let (reply, answer) = Reply::pair();
+            let asked = far.ask(|own| match is_first {
+                true => Work::Both(own, reply),
+                false => Work::Both(reply, own),
+            });
+            let crash = async {
+                time::sleep(Duration::from_secs(1)).await;
+                net.crash("shop");
+            };
+            let (asked, ()) = futures::join!(asked.into_future(), crash);
+            assert_eq!(asked, Err(RemoteAskError::Lost));
+            let Err(AskError::Refused(why)) = answer.await else {
+                panic!("it was not refused");
+            };
+            let lost = RemoteAskError::Lost.to_string();
+            assert_eq!(
+                (why.kind(), why.explanation()),
+                (RefusalKind::Unavailable, &*lost)
+            );
+            actor.kill();
+            drop(actor.join().await);
+        }
     });
 }
 

@@ -148,7 +148,7 @@ pub fn net() -> SimNet {
     match std::env::var("GREENROOM_NET").as_deref() {
         Ok("broker") => SimNet::with_broker(),
         Ok("mesh") => SimNet::new(),
-        _ if sim::random() % 2 == 0 => SimNet::new(),
+        _ if sim::random().is_multiple_of(2) => SimNet::new(),
         _ => SimNet::with_broker(),
     }
 }

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
+use crate::network::{HERE, THERE};
+
 /// The variable with the folder, for the processes of a test.
 pub const GIVEN: &str = "GREENROOM_NATS_CERTIFICATES";
 
@@ -13,7 +15,7 @@ pub const GIVEN: &str = "GREENROOM_NATS_CERTIFICATES";
 pub const NAMES: [&str; 4] = ["shop", "desk", "a", "b"];
 
 /// The names of the server.
-const SERVER: [&str; 2] = ["localhost", "127.0.0.1"];
+const SERVER: [&str; 4] = ["localhost", "127.0.0.1", HERE, THERE];
 
 /// Returns the folder, with `NAME.pem` and `NAME.key` of each node and `ca.pem`.
 pub fn folder() -> &'static Path {
@@ -33,12 +35,17 @@ pub fn folder() -> &'static Path {
 
 /// Returns the files of the certificate of a node, its key and the authority.
 pub fn files_of(name: &str) -> [PathBuf; 3] {
+    files_in(folder(), name)
+}
+
+/// Returns those in another folder.
+pub fn files_in(folder: &Path, name: &str) -> [PathBuf; 3] {
     let files = [
         format!("{name}.pem"),
         format!("{name}.key"),
         "ca.pem".into(),
     ];
-    files.map(|file| folder().join(file))
+    files.map(|file| folder.join(file))
 }
 
 /// Returns the files for a process of a test.
@@ -46,7 +53,8 @@ pub fn files() -> [PathBuf; 3] {
     files_of("shop")
 }
 
-fn write(folder: &Path) {
+/// Writes new certificates of a new authority.
+pub fn write(folder: &Path) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let own_key = KeyPair::generate().unwrap();

@@ -1,28 +1,26 @@
 //! Three servers that know each other, with nodes on each.
 
-use greenroom_cluster::{Nats, Node, RemoteEnd};
+use std::process::Command;
+
+use greenroom_cluster::{Node, RemoteEnd};
 
 use crate::counter::{Tally, finds, publishes};
 use crate::server::Server;
 use crate::support::{SHORT_LEASE, run, until};
 
-/// Opens a node whose first server is this one. It stays there as long as it can.
-async fn opens_at(name: &str, servers: &[Server], first: usize) -> Node {
-    let addresses = (0..servers.len()).map(|at| servers[(first + at) % servers.len()].address());
-    let nats = Nats::servers(addresses).insecure();
-    let node = Node::builder(name).nats(nats).lease(SHORT_LEASE);
-    node.open().await.unwrap()
+/// Opens a node at this server. If it ends, the node goes to one that the server has named.
+async fn opens_at(name: &str, server: &Server) -> Node {
+    let node = Node::builder(name).nats(server.insecure());
+    node.lease(SHORT_LEASE).open().await.unwrap()
 }
 
 #[test]
 fn nodes_of_three_servers_talk_and_lose_only_what_a_killed_server_carried() {
     run(async {
         let mut servers = Server::cluster();
-        let shop = Node::builder("shop").nats(servers[0].insecure());
-        let shop = shop.lease(SHORT_LEASE).open().await.unwrap();
+        let shop = opens_at("shop", &servers[0]).await;
         let _actor = publishes(&shop);
-        let desk = Node::builder("desk").nats(servers[1].insecure());
-        let desk = desk.lease(SHORT_LEASE).open().await.unwrap();
+        let desk = opens_at("desk", &servers[1]).await;
         let far = finds(&desk).await;
         for n in 0..1000 {
             far.send(Tally::Add(n)).await.unwrap();
@@ -41,9 +39,9 @@ fn nodes_of_three_servers_talk_and_lose_only_what_a_killed_server_carried() {
 fn nodes_whose_server_is_killed_go_to_another_one_and_are_found_again() {
     run(async {
         let mut servers = Server::cluster();
-        let shop = opens_at("shop", &servers, 0).await;
+        let shop = opens_at("shop", &servers[0]).await;
         let _actor = publishes(&shop);
-        let desk = opens_at("desk", &servers, 1).await;
+        let desk = opens_at("desk", &servers[1]).await;
         for at in [0, 1] {
             let far = finds(&desk).await;
             assert_eq!(far.ask(Tally::Total).await, Ok(0));
@@ -55,14 +53,30 @@ fn nodes_whose_server_is_killed_go_to_another_one_and_are_found_again() {
 }
 
 #[test]
+fn nodes_of_a_server_that_is_drained_go_to_another_one() {
+    run(async {
+        let lame = "lame_duck_duration: 30s\nlame_duck_grace_period: 1s\n";
+        let here = || ("127.0.0.1", Command::new("env"));
+        let servers = Server::cluster_at([here(), here()], lame);
+        let shop = opens_at("shop", &servers[0]).await;
+        let _actor = publishes(&shop);
+        let desk = opens_at("desk", &servers[1]).await;
+        let far = finds(&desk).await;
+        servers[0].signal("USR2");
+        // All goes on until the server closes the connection.
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        assert_eq!(far.ended().await, RemoteEnd::Lost);
+        assert_eq!(finds(&desk).await.ask(Tally::Total).await, Ok(0));
+    });
+}
+
+#[test]
 fn a_node_that_dies_with_its_server_is_lost_after_its_lease() {
     run(async {
         let mut servers = Server::cluster();
-        let shop = Node::builder("shop").nats(servers[0].insecure());
-        let shop = shop.lease(SHORT_LEASE).open().await.unwrap();
+        let shop = opens_at("shop", &servers[0]).await;
         let _actor = publishes(&shop);
-        let desk = Node::builder("desk").nats(servers[1].insecure());
-        let desk = desk.lease(SHORT_LEASE).open().await.unwrap();
+        let desk = opens_at("desk", &servers[1]).await;
         let far = finds(&desk).await;
         servers[0].kill();
         assert_eq!(far.ended().await, RemoteEnd::Lost);

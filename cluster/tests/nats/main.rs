@@ -4,6 +4,8 @@
 //! program `nats-server` all tests are skipped, with a line on stderr that begins with `SKIPPED`.
 #![cfg(target_os = "linux")]
 
+#[path = "../processes/apart.rs"]
+mod apart;
 mod certificates;
 mod clusters;
 mod counter;
@@ -11,12 +13,16 @@ mod counter;
 mod killed;
 #[path = "../processes/ledger.rs"]
 mod ledger;
+#[path = "../processes/network.rs"]
+mod network;
 #[path = "../processes/notes.rs"]
 mod notes;
+mod partitions;
 #[path = "../processes/process.rs"]
 mod process;
 mod server;
 mod servers;
+mod slow;
 #[path = "../processes/stopped.rs"]
 mod stopped;
 mod support;

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use greenroom_cluster::Nats;
 
@@ -17,14 +18,27 @@ const PROGRAM: &str = "GREENROOM_NATS_SERVER";
 pub struct Server {
     shell: Child,
     folder: tempfile::TempDir,
-    pub port: u16,
+    /// The address at which it listens.
+    host: &'static str,
+    port: u16,
+    /// Runs its arguments where the server is.
+    by: Command,
     config: String,
 }
 
-/// Returns a port that was free just now.
+/// Returns a port that was free just now, and is no one that the system gives to a client. No other
+/// call here returns it.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    const PORTS: u32 = 10_000;
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (std::process::id().wrapping_mul(97) + call) % PORTS;
+        let port = u16::try_from(port).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn program() -> PathBuf {
@@ -58,7 +72,12 @@ impl Server {
 
     /// Returns the configuration of a server with these users.
     pub fn secure_config(nodes: &[&str]) -> String {
-        let folder = certificates::folder().to_str().unwrap();
+        Server::config_in(certificates::folder(), nodes)
+    }
+
+    /// Returns the configuration of a server with these users, and the certificates in a folder.
+    pub fn config_in(folder: &Path, nodes: &[&str]) -> String {
+        let folder = folder.to_str().unwrap();
         let config = Nats::server_config(nodes);
         // The files are those of the tests.
         ["server.pem", "server.key", "ca.pem"]
@@ -69,33 +88,51 @@ impl Server {
     }
 
     pub fn with(config: &str) -> Server {
-        let mut server = Server::new(free_port(), config.into());
+        let mut server = Server::new("127.0.0.1", Command::new("env"), config.into());
         server.start();
         server
     }
 
-    /// Starts three servers that know each other.
+    /// Starts three servers without users that know each other.
     pub fn cluster() -> [Server; 3] {
-        let ports = [(); 3].map(|()| free_port());
-        let routes = ports
-            .map(|port| format!("\"nats://127.0.0.1:{port}\""))
+        let here = || ("127.0.0.1", Command::new("env"));
+        Server::cluster_at([here(), here(), here()], "")
+    }
+
+    /// Starts servers that know each other, at these addresses and by these commands.
+    pub fn cluster_at<const N: usize>(
+        hosts: [(&'static str, Command); N],
+        config: &str,
+    ) -> [Server; N] {
+        let hosts = hosts.map(|(host, by)| (host, by, free_port()));
+        let routes = hosts
+            .each_ref()
+            .map(|(host, _, port)| format!("\"nats://{host}:{port}\""))
             .join(", ");
-        let mut servers = ports.map(|port| {
-            let listen = format!("name: three\n  listen: \"127.0.0.1:{port}\"");
-            Server::new(
-                free_port(),
-                format!("cluster {{\n  {listen}\n  routes: [{routes}]\n}}\n"),
-            )
+        let mut servers = hosts.map(|(host, by, port)| {
+            let listen = format!("name: cluster\n  listen: \"{host}:{port}\"");
+            let config = format!("{config}\ncluster {{\n  {listen}\n  routes: [{routes}]\n}}\n");
+            Server::new(host, by, config)
         });
         servers.iter_mut().for_each(Server::start);
         servers
     }
 
-    fn new(port: u16, config: String) -> Server {
+    /// Starts a server with users at this address of this host.
+    pub fn secure_at(host: &'static str) -> Server {
+        let config = Server::secure_config(&NAMES);
+        let mut server = Server::new(host, Command::new("env"), config);
+        server.start();
+        server
+    }
+
+    fn new(host: &'static str, by: Command, config: String) -> Server {
         Server {
             shell: Command::new("true").spawn().unwrap(),
             folder: tempfile::tempdir().unwrap(),
-            port,
+            host,
+            port: free_port(),
+            by,
             config,
         }
     }
@@ -105,9 +142,11 @@ impl Server {
         self.write_config();
         let log = fs::File::create(self.folder.path().join("log")).unwrap();
         // The shell ends the server when the pipe is closed, as it is when this process ends.
-        let mut shell = Command::new("sh");
+        let mut shell = Command::new(self.by.get_program());
         shell
+            .args(self.by.get_args())
             .args([
+                "sh",
                 "-c",
                 "\"$0\" --config nats-server.conf --pid pid </dev/null & read -r _; kill -9 $!",
             ])
@@ -118,14 +157,15 @@ impl Server {
             .stderr(log);
         let _ = self.shell.wait();
         self.shell = shell.spawn().unwrap();
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+        while TcpStream::connect((self.host, self.port)).is_err() {
+            let log = self.log();
+            assert!(!log.contains("address already in use"), "{log}");
             std::thread::yield_now();
         }
     }
 
     fn write_config(&self) {
-        let (port, config) = (self.port, &self.config);
-        let config = format!("listen: \"127.0.0.1:{port}\"\n{config}");
+        let config = format!("listen: \"{}\"\n{}", self.address(), self.config);
         fs::write(self.folder.path().join("nats-server.conf"), config).unwrap();
     }
 
@@ -151,7 +191,12 @@ impl Server {
     }
 
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// Returns what the server has written.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
     /// Returns how a node connects with a server without users.

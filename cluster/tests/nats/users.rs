@@ -2,9 +2,9 @@
 
 use async_nats::ConnectOptions;
 use futures::{FutureExt, StreamExt};
-use greenroom_cluster::{Node, OpenError, RemoteEnd};
+use greenroom_cluster::{Nats, Node, OpenError, RemoteEnd};
 
-use crate::certificates::files_of;
+use crate::certificates::{self, files_in, files_of};
 use crate::notes::{Note, notes};
 use crate::server::{Server, nats};
 use crate::support::{LONG, listener, run, until};
@@ -38,14 +38,14 @@ fn a_node_opens_only_under_the_name_of_its_user() {
         assert!(error.to_string().contains(text), "{error}");
         // A server without users knows nobody.
         let server = Server::open();
-        let node = Node::builder("shop").nats(greenroom_cluster::Nats::servers([server.address()]));
+        let node = Node::builder("shop").nats(Nats::servers([server.address()]));
         let error = node.open().await.unwrap_err();
         assert!(error.to_string().contains("it has no users"), "{error}");
     });
 }
 
 /// Connects as a stranger with the certificate of a node.
-async fn stranger(name: &str, address: &str) -> async_nats::Client {
+pub async fn stranger(name: &str, address: &str) -> async_nats::Client {
     let [certificate, key, authority] = files_of(name);
     let options = ConnectOptions::new()
         .require_tls(true)
@@ -55,7 +55,7 @@ async fn stranger(name: &str, address: &str) -> async_nats::Client {
 }
 
 /// Runs a client of async-nats, which needs tokio.
-async fn on_tokio<T: Send + 'static>(client: impl Future<Output = T> + Send + 'static) -> T {
+pub async fn on_tokio<T: Send + 'static>(client: impl Future<Output = T> + Send + 'static) -> T {
     greenroom::unblock(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_all().build().unwrap().block_on(client)
@@ -130,6 +130,63 @@ fn a_user_that_is_revoked_is_lost_and_a_new_one_needs_no_restart() {
         let far = new.lookup::<Note>("notes").timeout(LONG).await.unwrap();
         assert_eq!(far.ask(Note::Life).await, Ok(std::process::id()));
         assert_eq!(shop.status().lost_links, 1);
+    });
+}
+
+#[test]
+fn certificates_of_a_new_authority_are_used_from_the_next_connection_on() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        certificates::write(folder.path());
+        let config = Server::config_in(folder.path(), &["shop", "desk", "a"]);
+        let mut server = Server::with(&config);
+        let open = |name: &str| {
+            let [certificate, key, authority] = files_in(folder.path(), name);
+            let nats = Nats::servers([server.address()]).identity(certificate, key, authority);
+            Node::builder(name).nats(nats).open()
+        };
+        let (shop, desk) = (open("shop").await.unwrap(), open("desk").await.unwrap());
+        let actor = greenroom::spawn!(notes(_, |_, _| {}));
+        shop.publish("notes", &actor).unwrap().detach();
+        let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
+        certificates::write(folder.path());
+        desk.renew_identity().unwrap();
+        server.reload(&config);
+        // A node with the certificate of another authority is a stranger.
+        let node = Node::builder("a").nats(server.known("a"));
+        let error = node.open().await.unwrap_err();
+        assert!(matches!(error, OpenError::Server(_)), "{error}");
+        assert_eq!(far.ask(Note::Life).await, Ok(std::process::id()));
+        server.kill();
+        assert_eq!(far.ended().await, RemoteEnd::Lost);
+        server.start();
+        let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
+        assert_eq!(far.ask(Note::Life).await, Ok(std::process::id()));
+    });
+}
+
+#[test]
+fn a_node_of_another_version_learns_that_of_the_node() {
+    run(async {
+        let address = listener();
+        let shop = Node::builder("shop").nats(nats("shop", &address));
+        let shop = shop.open().await.unwrap();
+        let (subject, answer) = on_tokio(async move {
+            let client = stranger("a", &address).await;
+            let mut answers = client.subscribe("gr.to.a.*").await.unwrap();
+            // The version in two bytes, and a hello.
+            let hello = [2, 1, 0].as_slice().into();
+            client.publish("gr.to.shop.a", hello).await.unwrap();
+            let answer = answers.next().await.unwrap();
+            (answer.subject.to_string(), answer.payload.to_vec())
+        })
+        .await;
+        assert_eq!((&*subject, &answer[..2]), ("gr.to.a.shop", &[1, 0][..]));
+        let why = "the versions differ: ours is 1, theirs is 258";
+        assert!(String::from_utf8_lossy(&answer).contains(why));
+        let status = shop.status();
+        assert_eq!(status.refused_links, 1);
+        assert_eq!(status.unreached[..], [format!("a: {why}")]);
     });
 }
 

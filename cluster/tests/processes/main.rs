@@ -5,6 +5,7 @@
 //! with a line on stderr that begins with `SKIPPED`.
 #![cfg(target_os = "linux")]
 
+mod apart;
 mod certificates;
 mod dials;
 mod killed;

@@ -3,9 +3,10 @@
 //! A direction becomes silent by a neighbour entry with a wrong hardware address. All of it goes
 //! away with the processes.
 
-use std::process::{Command, Stdio};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
 
-use crate::process::{Options, Process, only};
+use crate::process::only;
 use crate::support::skipped;
 
 /// The variable that names the test for which the process was started.
@@ -68,17 +69,20 @@ fn ip(arguments: &str) {
     sh(&format!("ip {arguments}"));
 }
 
-/// A process at the other end of the cable.
-pub struct Host {
-    pub process: Process,
-}
+/// The host at the other end of the cable. It ends with this value, or with this process.
+pub struct Host(Child);
 
 impl Host {
-    /// Starts a node on the other host, and connects the hosts.
-    pub async fn start(options: &Options) -> Host {
-        let process = Process::start_by(unshare(&["--net"]), options).await;
-        let host = Host { process };
-        let id = host.process.id();
+    /// Creates a host, and connects it with this one.
+    pub fn new() -> Host {
+        // It lives until its input is closed.
+        let mut host = unshare(&["--net", "sh", "-c", "echo; exec cat"]);
+        let host = host.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut host = host.spawn().unwrap();
+        // It is in its own namespace when it writes.
+        let out = host.stdout.as_mut().unwrap();
+        out.read_exact(&mut [0]).unwrap();
+        let (id, host) = (host.id(), Host(host));
         ip(&format!(
             "link add name va type veth peer name vb netns {id}"
         ));
@@ -90,8 +94,15 @@ impl Host {
         host
     }
 
+    /// Returns a command that runs its arguments on this host.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.0.id().to_string(), "--net"]);
+        command
+    }
+
     fn ip(&self, arguments: &str) {
-        let id = self.process.id();
+        let id = self.0.id();
         sh(&format!("nsenter --target {id} --net ip {arguments}"));
     }
 
@@ -112,9 +123,16 @@ impl Host {
     /// Ends the silence.
     pub fn heal(&self) {
         // Each is there or not.
-        let id = self.process.id();
+        let id = self.0.id();
         let own = format!("ip neigh del {THERE} dev va");
         let other = format!("nsenter --target {id} --net ip neigh del {HERE} dev vb");
         sh(&format!("{own}; {other}; true"));
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }

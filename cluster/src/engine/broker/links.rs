@@ -1,16 +1,15 @@
-//! The links of a node over a broker: how they begin, what comes over them, and how they end.
+//! The links of a node over a broker: what comes over them, and how they end.
 //!
 //! A link has an epoch, a number that the node which greets draws. Packets of another epoch are
-//! answered with [`Packet::Cut`], so an end that still has an old link loses it. Of two nodes that
-//! greet each other, both take the epoch of the one with the lower name.
+//! answered with [`Packet::Cut`], so an end that still has an old link loses it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::flow::{BUDGET, Flow, FlowError};
-use super::packet::{Greeting, HEAD, Numbers, Packet, PacketError};
+use super::packet::{HEAD, Numbers, Packet, PacketError};
 use super::posts::Post;
-use super::subject::{Subject, Token, sender};
+use super::subject::{Subject, Token, is_question, sender};
 use super::wire::{BrokerWire, whole_frames};
 use super::{BrokerEngine, TICK};
 use crate::link::frame::{LENGTH, VERSION, first};
@@ -20,13 +19,10 @@ use crate::node::NodeState;
 /// The ticks after which a node that has not answered is given up: 3 s, less than a lookup waits.
 const PATIENCE: u32 = 30;
 
-/// The nodes that may be greeted at the same time.
-const MOST_GREETINGS: usize = 1 << 10;
-
 #[derive(Default)]
-pub(super) struct Links(BTreeMap<Token, PeerLink>);
+pub(super) struct Links(pub(super) BTreeMap<Token, PeerLink>);
 
-enum PeerLink {
+pub(super) enum PeerLink {
     /// This node has sent a hello, so many ticks ago.
     Greeted {
         epoch: u64,
@@ -35,20 +31,20 @@ enum PeerLink {
     Up(UpLink),
 }
 
-struct UpLink {
-    link: Arc<Link>,
-    wire: Arc<BrokerWire>,
-    flow: Flow,
-    connection: String,
+pub(super) struct UpLink {
+    pub(super) link: Arc<Link>,
+    pub(super) wire: Arc<BrokerWire>,
+    pub(super) flow: Flow,
+    pub(super) connection: String,
     /// Whether the numbers are to be sent although there are no frames.
-    is_due: bool,
+    pub(super) is_due: bool,
     /// Whether frames wait for a grant.
-    is_blocked: bool,
+    pub(super) is_blocked: bool,
 }
 
 impl Links {
     /// Returns the link of this epoch.
-    fn up(&mut self, peer: &Token, epoch: u64) -> Option<&mut UpLink> {
+    pub(super) fn up(&mut self, peer: &Token, epoch: u64) -> Option<&mut UpLink> {
         match self.0.get_mut(peer)? {
             PeerLink::Up(up) if up.wire.epoch == epoch => Some(up),
             _ => None,
@@ -69,8 +65,15 @@ impl Links {
         })
     }
 
+    /// Ends the greeting of a node.
+    pub(super) fn end_greeting(&mut self, peer: &Token) {
+        if matches!(self.0.get(peer), Some(PeerLink::Greeted { .. })) {
+            self.0.remove(peer);
+        }
+    }
+
     /// Grants the peer of this link its share. Returns whether the numbers are due.
-    fn grant(&mut self, peer: &Token) -> bool {
+    pub(super) fn grant(&mut self, peer: &Token) -> bool {
         let (mut links, mut total) = (0, 0);
         for up in self.all_up() {
             links += 1;
@@ -89,54 +92,13 @@ impl Links {
 }
 
 impl BrokerEngine {
-    /// Begins to connect with a node, unless that has begun.
-    pub(super) fn connect(&self, node: &str) {
-        let peer = Token::new(node);
-        let epoch = greenroom::sim::random();
-        {
-            let mut links = lock(&self.links);
-            let is_full = links.0.len() >= MOST_GREETINGS && links.0.len() > self.most_peers;
-            if peer == self.me || is_full || links.0.contains_key(&peer) {
-                return;
-            }
-            let greeted = PeerLink::Greeted { epoch, ticks: 0 };
-            links.0.insert(peer.clone(), greeted);
-        }
-        self.send_hello(&peer, epoch);
-        self.work.notify(usize::MAX);
-    }
-
-    /// Ends the greeting of a node.
-    pub(super) fn forget(&self, node: &str) {
-        let peer = Token::new(node);
-        let mut links = lock(&self.links);
-        if matches!(links.0.get(&peer), Some(PeerLink::Greeted { .. })) {
-            links.0.remove(&peer);
-        }
-    }
-
-    fn send(&self, to: &Token, packet: &Packet) {
+    pub(super) fn send(&self, to: &Token, packet: &Packet) {
         let subject = Subject::To { to, from: &self.me };
         self.posts.push(subject.text(), packet.encode(0));
     }
 
-    fn send_hello(&self, to: &Token, epoch: u64) {
-        if let Some(greeting) = self.greeting() {
-            self.send(to, &Packet::Hello { epoch, greeting });
-        }
-    }
-
-    /// Returns the greeting of this node, or `None` if the node is closed.
-    fn greeting(&self) -> Option<Greeting> {
-        let state = self.state()?;
-        let mut hello = state.hello.clone();
-        hello.frame = hello.frame.min(self.largest_frame());
-        let connection = self.broker.connection();
-        Some(Greeting { hello, connection })
-    }
-
     /// Returns the bytes of the largest frame that the server takes in a batch, without its length.
-    fn largest_frame(&self) -> u32 {
+    pub(super) fn largest_frame(&self) -> u32 {
         let bytes = self.broker.max_payload().saturating_sub(HEAD + LENGTH);
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
@@ -172,13 +134,29 @@ impl BrokerEngine {
             Ok((Packet::Watch { prefix }, _)) => self.answer_watch(&state, &peer, &prefix),
             Ok((Packet::Holds { name, kind }, _)) => self.found(&from, &name, &kind),
             Err(PacketError::Version { theirs, is_hello }) => {
-                let why = format!("the versions differ: ours is {VERSION}, theirs is {theirs}");
-                state.refused(why.clone());
-                if is_hello {
-                    self.send(&peer, &Packet::Refused { epoch: 0, why });
-                }
+                self.other_version(&state, &peer, theirs, is_hello, is_question(subject));
             }
             Err(PacketError::Malformed) => state.counts().malformed.add(),
+        }
+    }
+
+    /// Takes a packet of another version. A node that has greeted or asked learns of this one.
+    fn other_version(
+        &self,
+        state: &NodeState,
+        peer: &Token,
+        theirs: u16,
+        is_hello: bool,
+        is_question: bool,
+    ) {
+        let why = format!("the versions differ: ours is {VERSION}, theirs is {theirs}");
+        lock(&self.links).end_greeting(peer);
+        self.fail(peer, why.clone());
+        if is_hello {
+            state.refused(why.clone());
+        }
+        if is_hello || is_question {
+            self.send(peer, &Packet::Refused { epoch: 0, why });
         }
     }
 
@@ -188,120 +166,7 @@ impl BrokerEngine {
         self.send(to, &Packet::Holds { name, kind });
     }
 
-    /// Takes a hello: the link comes up, unless the own hello counts.
-    fn greeted(
-        self: &Arc<Self>,
-        state: &Arc<NodeState>,
-        from: &str,
-        epoch: u64,
-        greeting: Greeting,
-    ) {
-        let peer = Token::new(from);
-        {
-            let mut links = lock(&self.links);
-            match links.0.get(&peer) {
-                // The other node takes the epoch of this one.
-                Some(PeerLink::Greeted { .. }) if state.hello.member.name.as_str() < from => return,
-                // The welcome was lost, or the hello came twice.
-                Some(PeerLink::Up(up)) if up.wire.epoch == epoch => {
-                    drop(links);
-                    if let Some(greeting) = self.greeting() {
-                        self.send(&peer, &Packet::Welcome { epoch, greeting });
-                    }
-                    return;
-                }
-                Some(PeerLink::Greeted { .. }) => drop(links.0.remove(&peer)),
-                _ => {}
-            }
-        }
-        let welcomed = self
-            .greeting()
-            .ok_or_else(|| "the node is closed".to_owned());
-        let up = welcomed.and_then(|own| Ok((own, self.begin(state, from, epoch, greeting)?)));
-        match up {
-            Ok((greeting, wire)) => {
-                self.send(&peer, &Packet::Welcome { epoch, greeting });
-                self.release(&wire);
-            }
-            Err(why) => {
-                state.refused(why.clone());
-                self.send(&peer, &Packet::Refused { epoch, why });
-            }
-        }
-    }
-
-    /// Takes the answer to a hello: the link comes up.
-    fn welcome(
-        self: &Arc<Self>,
-        state: &Arc<NodeState>,
-        from: &str,
-        epoch: u64,
-        greeting: Greeting,
-    ) {
-        let peer = Token::new(from);
-        match lock(&self.links).0.get(&peer) {
-            Some(PeerLink::Greeted { epoch: own, .. }) if *own == epoch => {}
-            Some(PeerLink::Up(up)) if up.wire.epoch == epoch => return,
-            _ => return self.send(&peer, &Packet::Cut { epoch }),
-        }
-        match self.begin(state, from, epoch, greeting) {
-            Ok(wire) => self.release(&wire),
-            Err(why) => {
-                lock(&self.links).0.remove(&peer);
-                state.refused(why);
-                self.send(&peer, &Packet::Cut { epoch });
-            }
-        }
-    }
-
-    /// Brings a link up, whose frames wait until its wire is released.
-    fn begin(
-        self: &Arc<Self>,
-        state: &Arc<NodeState>,
-        from: &str,
-        epoch: u64,
-        greeting: Greeting,
-    ) -> Result<Arc<BrokerWire>, String> {
-        let Greeting {
-            mut hello,
-            connection,
-        } = greeting;
-        let name = &hello.member.name;
-        if name != from {
-            return Err(format!("the node {from:?} says that its name is {name:?}"));
-        }
-        hello.frame = hello.frame.min(self.largest_frame());
-        let (peer, largest) = (Token::new(from), state.limits().frame);
-        let wire = BrokerWire::new(self, peer.clone(), epoch, largest);
-        let link = state.up(hello, wire.clone())?;
-        let up = UpLink {
-            link,
-            wire: wire.clone(),
-            flow: Flow::new(),
-            connection,
-            is_due: false,
-            is_blocked: false,
-        };
-        self.solve(from);
-        let mut links = lock(&self.links);
-        links.0.insert(peer.clone(), PeerLink::Up(up));
-        if links.grant(&peer) {
-            self.posts.queue(&peer);
-        }
-        Ok(wire)
-    }
-
-    fn release(&self, wire: &BrokerWire) {
-        if wire.release() {
-            self.posts.queue(&wire.peer);
-        }
-        // It may have been cut before it was in the table.
-        if wire.is_cut() {
-            self.remove(wire);
-        }
-    }
-
-    fn remove(&self, wire: &BrokerWire) {
+    pub(super) fn remove(&self, wire: &BrokerWire) {
         let mut links = lock(&self.links);
         let removed = match links.up(&wire.peer, wire.epoch) {
             Some(_) => links.0.remove(&wire.peer),
@@ -309,19 +174,6 @@ impl BrokerEngine {
         };
         drop(links);
         drop(removed);
-    }
-
-    fn refused(&self, state: &NodeState, peer: &Token, epoch: u64, why: String) {
-        {
-            let mut links = lock(&self.links);
-            match links.0.get(peer) {
-                Some(PeerLink::Greeted { epoch: own, .. }) if epoch == *own || epoch == 0 => {}
-                _ => return,
-            }
-            links.0.remove(peer);
-        }
-        self.fail(peer, format!("refused: {why}"));
-        state.refused(why);
     }
 
     /// Takes frames, if all before them have come.

@@ -10,7 +10,13 @@ use event_listener::Event;
 use futures_lite::future::or;
 
 use super::BrokerEngine;
+#[cfg(any(test, fuzzing))]
+use super::packet::{Greeting, Packet};
+#[cfg(any(test, fuzzing))]
+use super::subject::Subject;
 use super::subject::Token;
+#[cfg(any(test, fuzzing))]
+use crate::link::frame::Hello;
 use crate::link::lock;
 
 /// The time for what waits when the engine is stopped.
@@ -60,6 +66,15 @@ impl Posts {
 
 #[cfg(any(test, fuzzing))]
 impl BrokerEngine {
+    /// Takes the hello of a node that wants a link of this epoch.
+    pub(crate) fn take_hello(self: &Arc<Self>, hello: Hello, epoch: u64) {
+        let (to, from) = (&self.me, &Token::new(&hello.member.name));
+        let subject = Subject::To { to, from }.text();
+        let connection = "server/1".into();
+        let greeting = Greeting { hello, connection };
+        self.arrived(&subject, &Packet::Hello { epoch, greeting }.encode(0));
+    }
+
     /// Takes all that would be published now, with its subjects.
     pub(crate) fn take_posts(&self) -> Vec<(String, Vec<u8>)> {
         let mut posts = Vec::new();

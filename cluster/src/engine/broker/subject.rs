@@ -120,6 +120,12 @@ pub(super) fn all_watches() -> String {
     format!("{ROOT}.watch.*")
 }
 
+/// Returns whether this asks who holds a name.
+pub(super) fn is_question(subject: &str) -> bool {
+    let asked = subject.strip_prefix(ROOT);
+    asked.is_some_and(|rest| rest.starts_with(".find.") || rest.starts_with(".watch."))
+}
+
 /// Returns the name of the node that has published this, since the last token is that of the sender.
 /// The server lets a node publish only such subjects.
 pub(super) fn sender(subject: &str) -> Option<String> {

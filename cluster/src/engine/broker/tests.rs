@@ -1,55 +1,17 @@
 //! Two engines, between which a test carries the packets by hand.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-use futures_lite::future::{Boxed, pending, ready};
+use std::sync::Arc;
 
 use super::packet::Packet;
 use super::subject::{Subject, Token};
-use super::{Broker, BrokerEngine, BrokerEvent};
+use super::{BrokerEngine, BrokerEvent};
 use crate::engine::{LinkEngine, NodeEvent};
+use crate::fuzzing::Still;
 use crate::limits::Limits;
 use crate::link::LinkOwner;
 use crate::link::frame::{ClusterMember, Hello, VERSION};
 use crate::link::lock;
 use crate::node::NodeState;
-
-/// A broker that carries nothing.
-#[derive(Default)]
-pub(crate) struct Still {
-    patterns: Mutex<Vec<String>>,
-}
-
-impl Broker for Still {
-    fn publish(&self, _: String, _: Vec<u8>) -> Boxed<()> {
-        Box::pin(ready(()))
-    }
-
-    fn subscribe(&self, pattern: String) {
-        lock(&self.patterns).push(pattern);
-    }
-
-    fn unsubscribe(&self, pattern: &str) {
-        lock(&self.patterns).retain(|other| other != pattern);
-    }
-
-    fn max_payload(&self) -> usize {
-        8 << 10
-    }
-
-    fn connection(&self) -> String {
-        "server/1".into()
-    }
-
-    fn sleep(&self, _: Duration) -> Boxed<()> {
-        Box::pin(pending())
-    }
-
-    fn close(&self) -> Boxed<()> {
-        Box::pin(ready(()))
-    }
-}
 
 struct End {
     engine: Arc<BrokerEngine>,
@@ -157,21 +119,45 @@ fn a_node_that_does_not_answer_is_given_up_with_a_reason() {
     assert_eq!(a.posts().len(), 1 + 5);
 }
 
+/// Makes packets those of a node with the next version.
+fn of_next_version(mut posts: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
+    for (_, packet) in &mut posts {
+        packet[..2].copy_from_slice(&(VERSION + 1).to_le_bytes());
+    }
+    posts
+}
+
+/// Returns what a node says of the next version.
+fn next_version_text() -> String {
+    let next = VERSION + 1;
+    format!("the versions differ: ours is {VERSION}, theirs is {next}")
+}
+
 #[test]
 fn a_node_of_another_version_is_refused_at_both_ends() {
     let [a, b] = &End::pair();
     a.engine.note(NodeEvent::Wanted("b"));
-    let [(subject, mut hello)] = <[_; 1]>::try_from(a.posts()).unwrap();
-    hello[..2].copy_from_slice(&(VERSION + 1).to_le_bytes());
-    b.engine.arrived(&subject, &hello);
-    a.take(b.posts());
-    let ours = format!(
-        "the versions differ: ours is {VERSION}, theirs is {}",
-        VERSION + 1
-    );
-    assert_eq!(b.state.refusal(), Some(ours.clone()));
-    assert_eq!(a.engine.problems(), [format!("b: refused: {ours}")]);
+    b.take(of_next_version(a.posts()));
+    let why = next_version_text();
+    assert_eq!(b.state.refusal(), Some(why.clone()));
+    assert_eq!(b.engine.problems(), [format!("a: {why}")]);
+    a.take(of_next_version(b.posts()));
+    assert_eq!(a.engine.problems(), [format!("b: {why}")]);
     assert!(!lock(&a.engine.links).has_work());
+    // Neither goes on about it.
+    assert!(a.posts().is_empty() && b.posts().is_empty());
+}
+
+#[test]
+fn a_question_of_another_version_is_answered_with_that_of_the_node() {
+    let [a, b] = &End::pair();
+    let (name, kind) = ("tally", "tally/1");
+    a.engine.note(NodeEvent::Sought { name, kind });
+    b.take(of_next_version(a.posts()));
+    a.take(of_next_version(b.posts()));
+    let why = next_version_text();
+    assert_eq!(a.engine.problems(), [format!("b: {why}")]);
+    assert!(a.posts().is_empty() && b.posts().is_empty());
 }
 
 #[test]

@@ -148,7 +148,21 @@ impl LinkWire for BrokerWire {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzzing::Still;
     use crate::link::frame::LinkFrame;
+
+    #[test]
+    fn a_wire_with_more_than_may_wait_is_cut() {
+        let engine = BrokerEngine::new("a", 4, Arc::new(Still::default()));
+        let wire = BrokerWire::new(&engine, Token::new("b"), 1, 1 << 20);
+        let frame = vec![0; 24 << 20];
+        for frames in 1..=3 {
+            wire.push(&frame, false);
+            assert_eq!(wire.backlog(), frames * frame.len());
+        }
+        wire.push(&frame, false);
+        assert_eq!((wire.is_cut(), wire.backlog()), (true, 0));
+    }
 
     #[test]
     fn a_batch_has_whole_frames_and_at_least_one() {

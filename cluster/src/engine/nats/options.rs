@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How a node connects with NATS servers, for [`NodeBuilder::nats`](crate::NodeBuilder::nats).
 ///
-/// The node tries one server after another, and those that they name. If the connection ends, all of
+/// The node tries the servers in any order, and those that they name. If the connection ends, all of
 /// its links end, and the node connects again.
 ///
 /// # Security
@@ -192,11 +192,10 @@ impl Nats {
         };
         // Each connection reads them anew.
         Box::new(move || {
-            let read = files.iter().try_for_each(|file| {
+            files.iter().try_for_each(|file| {
                 let read = std::fs::read(file).map(drop);
                 read.map_err(|error| RenewError::new(file.display().to_string(), error))
-            });
-            read
+            })
         })
     }
 }

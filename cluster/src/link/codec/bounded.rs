@@ -1,7 +1,7 @@
 //! A deserializer that bounds what a value of another node may have: its depth, and its elements.
 //!
-//! Without a bound, a type that contains itself could exhaust the stack, and a list of empty elements
-//! takes no bytes, so that a short message could keep the thread of the links busy for years.
+//! Without a bound, a type that contains itself could exhaust the stack. A list of empty elements takes
+//! no bytes, so a short message could keep the thread of the links busy for years.
 
 use std::cell::Cell;
 use std::fmt;

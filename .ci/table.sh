@@ -61,10 +61,11 @@ readonly TABLE='
   clippy_sdl             300  beside  all   failed   clippy examples/sdl
   http_all               900  beside  all   failed   .
   http_browser           600  beside  all   skipped  chromium .
+  layer_cake             600  beside  all   skipped  layer_cake .
   http_bench             600  beside  all   failed   clippy http/bench
   http_fuzz             1800  beside  all   failed   http/fuzz
-  cluster_all           1800  beside  all   skipped  .
-  cluster_bench         2400  beside  all   failed   clippy cluster/bench
+  cluster_all           3000  beside  all   skipped  .
+  cluster_bench         3600  beside  all   failed   clippy cluster/bench
   cluster_fuzz           900  beside  all   failed   cluster/fuzz
   clippy_winit           300  beside  all   failed   clippy examples/winit
   peers                  900  beside  all   failed   benches/peers

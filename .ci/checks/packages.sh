@@ -29,6 +29,16 @@ http_browser() {
     GREENROOM_BROWSER=chromium cargo test --locked -p greenroom-http --test it browser
 }
 
+# The program of layer_cake asks greenroom-http, and is asked by it.
+layer_cake() {
+    local python=$PWD/target/layer_cake/bin/python
+    if ! "$python" -c 'import layer_cake'; then
+        echo 'the program of layer_cake is not installed'
+        return 77
+    fi
+    GREENROOM_LAYER_CAKE=$python cargo test --locked -p greenroom-http --test it layer_cake
+}
+
 # Lints of http/bench, which compares with servers on tokio. It is only built.
 http_bench() {
     cargo clippy --locked --all-targets --manifest-path http/bench/Cargo.toml \

@@ -44,6 +44,10 @@ pub(crate) trait LinkEngine: Send + Sync {
 /// What a node has found out, or looks for.
 pub(crate) enum NodeEvent<'a> {
     /// A peer says that these nodes can be connected.
+    #[cfg_attr(
+        not(feature = "sockets"),
+        expect(dead_code, reason = "nodes at a broker are connected when they talk")
+    )]
     Learnt {
         by: &'a str,
         members: &'a [ClusterMember],

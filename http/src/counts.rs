@@ -10,6 +10,8 @@ pub(crate) struct Counts {
     /// Of requests for no type.
     pub(crate) others: Statuses,
     limits: Mutex<BTreeMap<&'static str, u64>>,
+    /// Requests that were refused for their callers, by the cause.
+    refused: Mutex<BTreeMap<&'static str, u64>>,
     connections: AtomicU64,
 }
 
@@ -27,6 +29,8 @@ pub(crate) struct Numbers {
     pub(crate) requests: Vec<(String, u16, u64)>,
     /// How often each limit was hit, by its name in `Limits`.
     pub(crate) limits: BTreeMap<&'static str, u64>,
+    /// How often a caller was refused, by the cause.
+    pub(crate) refused: BTreeMap<&'static str, u64>,
     /// The connections that were accepted.
     pub(crate) connections: u64,
 }
@@ -55,7 +59,11 @@ impl Statuses {
 
 impl Counts {
     pub(crate) fn limit(&self, name: &'static str) {
-        *self.limits().entry(name).or_default() += 1;
+        *lock(&self.limits).entry(name).or_default() += 1;
+    }
+
+    pub(crate) fn refused(&self, cause: &'static str) {
+        *lock(&self.refused).entry(cause).or_default() += 1;
     }
 
     pub(crate) fn connection(&self) {
@@ -75,13 +83,14 @@ impl Counts {
         });
         Numbers {
             requests: requests.collect(),
-            limits: self.limits().clone(),
+            limits: lock(&self.limits).clone(),
+            refused: lock(&self.refused).clone(),
             // Relaxed: only the number counts.
             connections: self.connections.load(Ordering::Relaxed),
         }
     }
+}
 
-    fn limits(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -42,7 +42,8 @@ pub enum CloseReason {
     Refused(u16),
     /// The server was stopped.
     Stopped,
-    /// The server was stopped, and cut it when the grace was over.
+    /// The server has cut it: it was stopped, and the grace was over, or it was idle, and another
+    /// connection needed its place.
     Cut,
     /// It has failed, with this text.
     Failed(String),

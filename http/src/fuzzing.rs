@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::limits::Limits;
-use crate::values::{DecodeProblem, decode_part, faulted, fields, from_fields, from_json};
-use crate::wire::Framing;
+use crate::values::{DecodeProblem, MapForm, decode_part, faulted, fields, from_fields, from_json};
+use crate::wire::{Framing, HostRule};
 
 /// A type with a member of each kind.
 #[derive(Deserialize, Default)]
@@ -68,29 +68,29 @@ fn check<T>(read: Result<T, DecodeProblem>) {
 
 /// Reads a query or a form.
 pub fn query(bytes: &[u8]) {
-    let limits = Limits::default().of_json();
     let text = String::from_utf8_lossy(bytes);
     check(decode_part(&text));
-    match fields(&text) {
-        Ok(fields) => {
-            check(from_fields::<Kinds>("Kinds", limits, &fields));
-            check(from_fields::<BTreeMap<String, String>>(
-                "Map", limits, &fields,
-            ));
-            check(from_fields::<()>("Unit", limits, &fields));
-            check(from_fields::<Choice>("Choice", limits, &fields));
-            check(from_fields::<Flat>("Flat", limits, &fields));
-        }
-        other => check(other),
+    let fields = fields(&text);
+    for maps in [MapForm::Object, MapForm::Pairs] {
+        let rules = Limits::default().of_json(maps);
+        check(from_fields::<Kinds>("Kinds", rules, &fields));
+        check(from_fields::<BTreeMap<String, String>>(
+            "Map", rules, &fields,
+        ));
+        check(from_fields::<()>("Unit", rules, &fields));
+        check(from_fields::<Choice>("Choice", rules, &fields));
+        check(from_fields::<Flat>("Flat", rules, &fields));
     }
 }
 
 /// Reads a body of JSON, and an answer that is none.
 pub fn envelope(bytes: &[u8]) {
-    let limits = Limits::default().of_json();
-    check(from_json::<Kinds>("Kinds", limits, bytes));
-    check(from_json::<Vec<Choice>>("Choices", limits, bytes));
-    check(from_json::<Flat>("Flat", limits, bytes));
+    for maps in [MapForm::Object, MapForm::Pairs] {
+        let rules = Limits::default().of_json(maps);
+        check(from_json::<Kinds>("Kinds", rules, bytes));
+        check(from_json::<Vec<Choice>>("Choices", rules, bytes));
+        check(from_json::<Flat>("Flat", rules, bytes));
+    }
     let refusal = faulted::from_json(500, bytes);
     assert!(!refusal.condition().is_empty());
 }
@@ -106,7 +106,7 @@ pub fn framing(bytes: &[u8]) {
 /// Returns where heads begin and end, and the status with which reading ends.
 fn pass(bytes: &[u8], step: usize) -> (Vec<usize>, Option<u16>) {
     let limits = Limits::default();
-    let mut framing = Framing::new(&limits);
+    let mut framing = Framing::new(&limits, HostRule::Required);
     let (mut heads, mut buffer, mut before) = (Vec::new(), Vec::new(), 0);
     for piece in bytes.chunks(step) {
         buffer.extend_from_slice(piece);

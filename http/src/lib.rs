@@ -26,13 +26,16 @@
 //!   actor has ended or its load is heavy, 504 after a timeout, and 500 in all other cases.
 //! - A refusal is JSON as well: an object with the fields `kind`, `condition`, `explanation`,
 //!   `error_code` and `exit_status`, of which the last two may be `null`. A [`Client`] makes the
-//!   same refusal of it. The kinds are called as in [`RefusalKind`](greenroom::RefusalKind), but
-//!   for two: `Unavailable` is `TemporarilyUnavailable`, and `Fault` is `Faulted`.
-//! - What the server itself refuses, such as a request with 400, 403 or 404, is a line of
-//!   `text/plain`.
+//!   same refusal of it. The kinds are called as in [`RefusalKind`](greenroom::RefusalKind).
+//! - What the server itself refuses, such as a request with 400, 403 or 404, has the same form. The
+//!   README has a table of all causes. A client whose `Accept` has no JSON gets a line of text.
+//! - A number that JSON does not have, such as NaN, is answered with 500, and is a line of the
+//!   [trace](greenroom::trace).
 //! - The answers of a connection are sent in the order of the requests.
-//! - When a client is gone, its [`Reply`](greenroom::Reply) is not wanted any more. A client that has
-//!   closed its sending side counts as gone.
+//! - A client that has closed its sending side gets all its answers. Its [`Reply`](greenroom::Reply) is
+//!   not wanted any more when its connection is reset or a write fails, or when the time for the
+//!   answer is over. A client that has closed its connection shows that by nothing else: its answers
+//!   are made, and the first that is sent ends the connection.
 //!
 //! # Clients
 //! A [`Client`] gives addresses of actors elsewhere. Their messages are requests of another server.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::values::JsonLimits;
+use crate::values::{JsonRules, MapForm};
 
 /// What clients may send and how long they may take, with the answer to those that exceed it.
 ///
 /// Each hit is counted by [`metrics`](crate::metrics), under the name of the limit:
 /// `greenroom_http_limits_total{limit="uri"}`. A server with an impossible limit does not listen:
-/// only `body` and `body_rate` may be 0.
+/// only `body`, the rates and the unsent bytes may be 0.
 ///
 /// ```
 /// use greenroom_http::Limits;
@@ -32,8 +32,16 @@ pub struct Limits {
     pub depth: usize,
     /// Elements of a list of JSON: 10 000. More are answered with 400.
     pub list: usize,
-    /// Connections that are open: 1024. Another one is answered with 503 and closed.
+    /// Connections that are open: 1024. For another one, that goes which has been idle longest: it has
+    /// no request that is being answered. If there is none, the new one is answered with 503 and
+    /// closed.
     pub connections: usize,
+    /// Connections of one client, by its address, or by the first 64 bits of an address of IPv6: 64.
+    /// Another one takes the place of the client's own that has been idle longest, or is answered with
+    /// 503 and closed. Clients at loopback addresses have no such limit. Those of a
+    /// [proxy](crate::ServerBuilder::trust_proxy) are told apart by its `Forwarded`, and the limit is
+    /// that of their requests for which actors work.
+    pub connections_a_peer: usize,
     /// Requests for which actors work: 256. Another one is answered with 503.
     pub in_flight: usize,
     /// Requests of a connection, which is closed after the last one: 1000.
@@ -51,6 +59,15 @@ pub struct Limits {
     pub idle_time: Duration,
     /// The time in which a client takes no byte of an answer: 10 s. Then the connection is cut.
     pub write_time: Duration,
+    /// Bytes of an answer that a client takes in a second, after a start of 5 s: 1024. Then the
+    /// connection is cut. 0 is no limit.
+    pub write_rate: u64,
+    /// Bytes of answers that a client has not taken: 4 MiB. With more, its next request waits. One
+    /// answer may be larger.
+    pub unsent_a_connection: usize,
+    /// Bytes of answers that all clients have not taken: 64 MiB. With more, requests for actors are
+    /// answered with 503.
+    pub unsent: usize,
 }
 
 impl Default for Limits {
@@ -64,6 +81,7 @@ impl Default for Limits {
             depth: 64,
             list: 10_000,
             connections: 1024,
+            connections_a_peer: 64,
             in_flight: 256,
             requests_a_connection: 1000,
             head_time: Duration::from_secs(5),
@@ -72,6 +90,9 @@ impl Default for Limits {
             answer_time: Duration::from_secs(30),
             idle_time: Duration::from_secs(15),
             write_time: Duration::from_secs(10),
+            write_rate: 1024,
+            unsent_a_connection: 4 << 20,
+            unsent: 64 << 20,
         }
     }
 }
@@ -88,6 +109,11 @@ impl Limits {
             ("depth", self.depth as u64, 127),
             ("list", self.list as u64, u64::MAX),
             ("connections", self.connections as u64, u64::MAX),
+            (
+                "connections_a_peer",
+                self.connections_a_peer as u64,
+                u64::MAX,
+            ),
             ("in_flight", self.in_flight as u64, u64::MAX),
             (
                 "requests_a_connection",
@@ -112,10 +138,11 @@ impl Limits {
         })
     }
 
-    pub(crate) fn of_json(&self) -> JsonLimits {
-        JsonLimits {
+    pub(crate) fn of_json(&self, maps: MapForm) -> JsonRules {
+        JsonRules {
             depth: self.depth,
             list: self.list,
+            maps,
         }
     }
 }

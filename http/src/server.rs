@@ -3,9 +3,11 @@
 mod answering;
 mod body;
 mod builder;
+mod callers;
 mod connection;
 mod hosts;
 mod listener;
+mod peers;
 mod route;
 mod site;
 mod status;

@@ -4,16 +4,20 @@
 //! [`CheckedSocket`] and [`ConnectionClock`] keep the times within which a head must come and an
 //! answer go.
 
+mod authority;
 mod chunks;
 mod clock;
 mod framing;
 mod head;
+mod idle;
 mod scan;
 mod state;
 mod stream;
 
+pub(crate) use authority::Authority;
 pub(crate) use clock::ConnectionClock;
-pub(crate) use framing::Framing;
+pub(crate) use framing::{Framing, HostRule};
 pub(crate) use head::HttpRefusal;
+pub(crate) use idle::IdleSince;
 pub(crate) use state::ConnectionState;
 pub(crate) use stream::CheckedSocket;

@@ -479,9 +479,7 @@ impl<T> fmt::Debug for Answer<T> {
 
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        let Some(end) = self.slot.take() else {
-            return;
-        };
+        let Some(end) = self.slot.take() else { return };
         if self.process.is_current() {
             // Earlier effects of this turn precede the drop, which makes the reply unwanted. In a
             // failed run the listing stays, since the report still looks for the reply's holder.

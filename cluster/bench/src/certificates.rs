@@ -22,7 +22,11 @@ pub fn write() -> Outcome<()> {
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
     fs::write(path("authority.pem"), authority.pem())?;
-    for (node, name) in [("server", "server"), ("client", "client"), ("nats", "127.0.0.1")] {
+    for (node, name) in [
+        ("server", "server"),
+        ("client", "client"),
+        ("nats", "127.0.0.1"),
+    ] {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new([name.to_owned()])?;
         let certificate = certificate.signed_by(&key, &authority)?;

@@ -46,7 +46,11 @@ impl NatsServer {
             (true, true) => with_files(&users()),
             (true, false) => with_files(TLS),
         };
-        let servers = if kind == Kind::GreenroomNatsThree { 3 } else { 1 };
+        let servers = if kind == Kind::GreenroomNatsThree {
+            3
+        } else {
+            1
+        };
         NatsServer::start_all(servers, &config)
     }
 
@@ -69,7 +73,10 @@ impl NatsServer {
             // The shell ends the server when the pipe is closed, as it is when this process ends.
             let mut shell = Command::new("sh");
             shell
-                .args(["-c", "\"$0\" --config \"$1\" </dev/null & read -r _; kill -9 $!"])
+                .args([
+                    "-c",
+                    "\"$0\" --config \"$1\" </dev/null & read -r _; kill -9 $!",
+                ])
                 .arg(program())
                 .arg(file)
                 .stdin(Stdio::piped())
@@ -89,9 +96,14 @@ impl NatsServer {
 
 /// Returns a configuration without certificates. The users have a password.
 fn without_tls(config: &str) -> String {
-    let users = config.replace(", permissions:", &format!(", password: {PASSWORD}, permissions:"));
+    let users = config.replace(
+        ", permissions:",
+        &format!(", password: {PASSWORD}, permissions:"),
+    );
     match (users.find("tls {"), users.find("verify_and_map: true\n}")) {
-        (Some(from), Some(to)) => users[..from].to_owned() + &users[to..].replacen("verify_and_map: true\n}", "", 1),
+        (Some(from), Some(to)) => {
+            users[..from].to_owned() + &users[to..].replacen("verify_and_map: true\n}", "", 1)
+        }
         _ => users,
     }
 }
@@ -104,7 +116,11 @@ tls { cert_file: "server.pem", key_file: "server.key", ca_file: "ca.pem", verify
 /// Returns a configuration with the files of the certificates here.
 fn with_files(config: &str) -> String {
     let config = config.to_owned();
-    let files = [("server.pem", "nats.pem"), ("server.key", "nats.key"), ("ca.pem", "authority.pem")];
+    let files = [
+        ("server.pem", "nats.pem"),
+        ("server.key", "nats.key"),
+        ("ca.pem", "authority.pem"),
+    ];
     files.into_iter().fold(config, |config, (named, file)| {
         let path = certificates::path(file);
         config.replace(&format!("\"{named}\""), &format!("{path:?}"))

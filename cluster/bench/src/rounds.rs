@@ -83,7 +83,10 @@ fn or_again<T>(measure: impl Fn() -> Outcome<T>) -> Outcome<T> {
 
 /// Measures a figure with a fresh server and a fresh client. Returns rows and numbers.
 pub fn figure(kind: Kind, figure: &str, size: u64) -> Outcome<Vec<(usize, f64)>> {
-    let nats = kind.is_nats().then(|| NatsServer::start(kind)).transpose()?;
+    let nats = kind
+        .is_nats()
+        .then(|| NatsServer::start(kind))
+        .transpose()?;
     let [for_server, for_client] = match &nats {
         Some(nats) => nats.addresses.each_ref().map(String::as_str),
         None => ["", ""],
@@ -200,7 +203,11 @@ fn crates(kind: Kind) -> Outcome<usize> {
         Kind::Ractor => (here.to_owned(), "ractor_cluster"),
         _ => (here_too, "greenroom-cluster"),
     };
-    let features = if kind.is_nats() && kind.is_own() { &nats[..] } else { &[] };
+    let features = if kind.is_nats() && kind.is_own() {
+        &nats[..]
+    } else {
+        &[]
+    };
     let mut command = Command::new("cargo");
     let command = command.args(["tree", "--locked", "-e", "normal,build", "--prefix", "none"]);
     let command = command.args(["-p", package]).args(features);

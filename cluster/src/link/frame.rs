@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// What a node sends first on each link, before any frame.
+#[cfg(feature = "sockets")]
 pub(crate) const MAGIC: [u8; 8] = *b"greenrm\n";
 
 /// The version of this protocol. It follows the magic, in two bytes.

@@ -40,13 +40,13 @@ pub(crate) struct SimClient {
 struct ClientMail {
     patterns: BTreeSet<String>,
     /// What arrives from each node, by when and as the how manieth.
-    arrivals: BTreeMap<String, BTreeMap<(Instant, u64), Packet>>,
+    arrivals: BTreeMap<String, BTreeMap<(Instant, u64), CarriedPacket>>,
     number: u64,
     /// When the last packet of each node arrives.
     last: BTreeMap<String, Instant>,
 }
 
-struct Packet {
+struct CarriedPacket {
     subject: String,
     payload: Vec<u8>,
 }
@@ -126,7 +126,7 @@ impl SimClient {
         mail.patterns.iter().any(|pattern| fits(pattern, subject))
     }
 
-    fn push(&self, net: &NetState, from: &str, packet: Packet) {
+    fn push(&self, net: &NetState, from: &str, packet: CarriedPacket) {
         let mut mail = lock(&self.mail);
         // Beyond the end of the clock, it never arrives.
         let Some(due) = Instant::now().checked_add(net.draw_once()) else {
@@ -155,7 +155,7 @@ impl SimClient {
     }
 
     /// Takes the next packet that is due. Otherwise returns when to look again.
-    fn next(&self, net: &Mutex<NetState>) -> Result<Packet, Option<Instant>> {
+    fn next(&self, net: &Mutex<NetState>) -> Result<CarriedPacket, Option<Instant>> {
         // The lock of the net is the outer one everywhere.
         let net = lock(net);
         let mut mail = lock(&self.mail);
@@ -211,7 +211,7 @@ impl Broker for SimClient {
             let others = net.clients.values().filter(|other| other.name != self.name);
             for other in others.filter(|other| other.has(&subject)) {
                 let (subject, payload) = (subject.clone(), payload.clone());
-                other.push(&net, &self.name, Packet { subject, payload });
+                other.push(&net, &self.name, CarriedPacket { subject, payload });
             }
         }
         Box::pin(ready(()))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use greenroom::time::RetryIntervals;
 use greenroom::{Address, Reply, actor};
-use hyper::http::uri::Authority;
+use hyper::http::uri::{Authority, PathAndQuery};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -59,8 +59,13 @@ pub struct ClientBuilder {
     connections: usize,
     retry: Option<RetryIntervals>,
     form: Answers,
+    path: String,
+    largest_answer: usize,
     timeout: Duration,
 }
+
+/// The bytes of the largest answer by default.
+const LARGEST_ANSWER: usize = 16 << 20;
 
 /// The connections of a client by default, and at most: each is an actor. A server takes 1024 in all
 /// by default.
@@ -103,6 +108,8 @@ impl Client {
             connections: CONNECTIONS,
             retry: None,
             form: Answers::Plain,
+            path: "/".to_owned(),
+            largest_answer: LARGEST_ANSWER,
             timeout: TIMEOUT,
         }
     }
@@ -117,7 +124,8 @@ impl Client {
     /// An asker gets the [`Refusal`](greenroom::Refusal) of the other side. One of the client has
     /// the kind `NotConnected` if there is no connection, so the request has not arrived. With
     /// `TimedOut` and `Unavailable` it may have arrived. It is never sent twice. A refusal with a
-    /// code from 200 to 299 comes back as a malformed answer.
+    /// code from 200 to 299 comes back as a malformed answer. One that is too large is a `Fault` with
+    /// the condition `answer too large`: the same question would have the same answer.
     ///
     /// # Cancel safety
     /// A request whose asker is gone is not sent. If it is under way, its connection is closed, so
@@ -162,6 +170,26 @@ impl ClientBuilder {
         self
     }
 
+    /// Talks to a server on layer_cake: with [`Answers::LayerCake`], in both directions.
+    pub fn layer_cake(mut self) -> Self {
+        self.form = Answers::LayerCake;
+        self
+    }
+
+    /// Sets the path before the names of the types: `/` by default. A path begins and ends with a
+    /// slash.
+    pub fn path(mut self, path: &str) -> Self {
+        self.path = path.to_owned();
+        self
+    }
+
+    /// Sets the bytes of the largest answer: 16 MiB by default. A larger one becomes a refusal, and its
+    /// connection is closed.
+    pub fn largest_answer(mut self, bytes: usize) -> Self {
+        self.largest_answer = bytes;
+        self
+    }
+
     /// Sets how long a request may take once it is sent, and how long a try to connect: 30 s by
     /// default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -172,8 +200,11 @@ impl ClientBuilder {
     /// Opens the client on the current runtime. It connects when the first request is made.
     ///
     /// # Errors
-    /// [`ConnectError`] if the address is no host with a port, if the number of connections is not
-    /// from 1 to 1024, or if there is no runtime.
+    /// [`ConnectError`]:
+    /// - if the address is no host with a port;
+    /// - if the path does not begin and end with a slash, or has signs that a URI does not have;
+    /// - if the number of connections is not from 1 to 1024;
+    /// - if there is no runtime.
     pub fn open(self) -> Result<Client, ConnectError> {
         let error = |problem: String| ConnectError {
             address: self.address.clone(),
@@ -190,6 +221,13 @@ impl ClientBuilder {
                 "the number of connections is {connections}, not from 1 to {CONNECTIONS_MAX}"
             )));
         }
+        let is_path = self.path.starts_with('/') && self.path.ends_with('/');
+        if !is_path || self.path.parse::<PathAndQuery>().is_err() || self.path.contains('?') {
+            let path = &self.path;
+            return Err(error(format!(
+                "{path:?} is no path with slashes at both ends"
+            )));
+        }
         let steps = STEPS_MS.map(Duration::from_millis);
         let upstream = Arc::new(Upstream {
             address: self.address.clone(),
@@ -201,6 +239,8 @@ impl ClientBuilder {
                 }
             },
             form: self.form,
+            path: self.path.clone(),
+            largest_answer: self.largest_answer,
             timeout: self.timeout,
         });
         let connections = self.connections;

@@ -11,9 +11,9 @@ use std::time::Duration;
 use futures_lite::future::or;
 use greenroom::time::{RetryIntervals, sleep, timeout};
 use greenroom::{Context, Refusal, RefusalKind, Reply, Task};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
 use hyper::rt::ReadBufCursor;
 use hyper::{Method, Request};
@@ -23,9 +23,6 @@ use crate::error::with_causes;
 use crate::reactor::Socket;
 use crate::values::answer::Answers;
 
-/// The largest answer, in bytes.
-const LARGEST: usize = 16 * 1024 * 1024;
-
 /// How often a request that is under way is looked at: its asker may have given it up.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -34,6 +31,10 @@ pub(super) struct Upstream {
     pub(super) address: String,
     pub(super) retry: RetryIntervals,
     pub(super) form: Answers,
+    /// What is before the names of types.
+    pub(super) path: String,
+    /// The bytes of the largest answer.
+    pub(super) largest_answer: usize,
     /// The time that a request may take, from its first byte to the last one of the answer, and
     /// that a try to connect may take.
     pub(super) timeout: Duration,
@@ -42,6 +43,7 @@ pub(super) struct Upstream {
 /// An open connection. Its task ends with it.
 struct OpenConnection {
     sender: SendRequest<Full<Bytes>>,
+    socket: Arc<Socket>,
     _task: Task<()>,
 }
 
@@ -85,19 +87,22 @@ impl Upstream {
                 Ok(own) => own,
                 Err(why) => return exchange.refuse(why),
             };
-            let request = match self.request(exchange.path(), body.clone()) {
+            let request = match self.request(exchange.path(&self.path), body.clone()) {
                 Ok(request) => request,
                 Err(why) => return exchange.refuse(Refusal::new("malformed request", why)),
             };
-            let sent = async { Some(timeout(self.timeout, own.send(request)).await) };
+            let sent = own.send(request, self.largest_answer);
+            let sent = async { Some(timeout(self.timeout, sent).await) };
             let Some(sent) = or(sent, given_up(&mut *exchange)).await else {
-                // The connection is closed, so the server sees that it need not answer.
+                // The connection is reset, so the server sees that it need not answer. One that is only
+                // closed would be answered.
+                let _ = own.socket.reset_when_dropped();
                 return;
             };
             match sent {
                 Ok(RequestOutcome::Answer(status, body)) => {
                     *open = Some(own);
-                    return exchange.answer(status, &body);
+                    return exchange.answer(status, &body, self.form);
                 }
                 Ok(RequestOutcome::Unsent) if was_open => {}
                 Ok(RequestOutcome::Unsent) => {
@@ -125,7 +130,12 @@ impl Upstream {
         let connects = greenroom::retry(&self.retry, connect);
         let socket = connects.await.map_err(|error| refused(error.to_string()))?;
         let _ = socket.set_nodelay();
-        let shaken = handshake(socket).await;
+        let socket = Arc::new(socket);
+        let mut builder = http1::Builder::new();
+        let shaken = builder
+            .title_case_headers(true)
+            .handshake(ClientSocket(socket.clone()))
+            .await;
         let (sender, connection) = shaken.map_err(|error| refused(error.to_string()))?;
         let task = greenroom::spawn(async move {
             // The sender sees its errors.
@@ -133,6 +143,7 @@ impl Upstream {
         });
         Ok(OpenConnection {
             sender,
+            socket,
             _task: task,
         })
     }
@@ -141,7 +152,9 @@ impl Upstream {
     fn request(&self, path: String, body: Bytes) -> Result<Request<Full<Bytes>>, String> {
         let accept = match self.form {
             Answers::Plain => "application/json",
-            Answers::Envelope => "application/vnd.layer_cake+json, application/json",
+            Answers::Envelope | Answers::LayerCake => {
+                "application/vnd.layer_cake+json, application/json"
+            }
         };
         let request = Request::builder().method(Method::POST).uri(path);
         let request = request.header(HOST, &self.address).header(ACCEPT, accept);
@@ -152,7 +165,7 @@ impl Upstream {
 }
 
 impl OpenConnection {
-    async fn send(&mut self, request: Request<Full<Bytes>>) -> RequestOutcome {
+    async fn send(&mut self, request: Request<Full<Bytes>>, largest: usize) -> RequestOutcome {
         if self.sender.ready().await.is_err() {
             return RequestOutcome::Unsent;
         }
@@ -164,8 +177,12 @@ impl OpenConnection {
             },
         };
         let status = response.status().as_u16();
-        match Limited::new(response.into_body(), LARGEST).collect().await {
+        match Limited::new(response.into_body(), largest).collect().await {
             Ok(body) => RequestOutcome::Answer(status, body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let why = format!("the answer has more than {largest} bytes");
+                RequestOutcome::Refused(Refusal::new("answer too large", why))
+            }
             Err(error) => lost(&*error),
         }
     }
@@ -186,7 +203,10 @@ fn lost(why: &dyn std::error::Error) -> RequestOutcome {
     RequestOutcome::Refused(Refusal::of(RefusalKind::Unavailable, why))
 }
 
-impl hyper::rt::Read for Socket {
+/// The socket of a connection, as hyper has it.
+struct ClientSocket(Arc<Socket>);
+
+impl hyper::rt::Read for ClientSocket {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
@@ -194,19 +214,19 @@ impl hyper::rt::Read for Socket {
     ) -> Poll<io::Result<()>> {
         let mut bytes = [0; 4096];
         let room = bytes.len().min(cursor.remaining());
-        let read = ready!(Socket::poll_read(&self, cx, &mut bytes[..room]))?;
+        let read = ready!(self.0.poll_read(cx, &mut bytes[..room]))?;
         cursor.put_slice(&bytes[..read]);
         Poll::Ready(Ok(()))
     }
 }
 
-impl hyper::rt::Write for Socket {
+impl hyper::rt::Write for ClientSocket {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Socket::poll_write(&self, cx, bytes)
+        self.0.poll_write(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
@@ -214,6 +234,6 @@ impl hyper::rt::Write for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_writing())
+        Poll::Ready(self.0.end_writing())
     }
 }

@@ -7,11 +7,13 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use greenroom::unblock;
 use mio::event;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
+use socket2::SockRef;
 
 use super::core::Reactor;
 use super::sources::Readiness;
@@ -219,6 +221,11 @@ impl Socket {
     /// Sends small answers at once, and not only when the one before was acknowledged.
     pub(crate) fn set_nodelay(&self) -> io::Result<()> {
         self.0.inner.set_nodelay(true)
+    }
+
+    /// Makes the drop of the socket a reset, so that the other side sees the end at once.
+    pub(crate) fn reset_when_dropped(&self) -> io::Result<()> {
+        SockRef::from(&self.0.inner).set_linger(Some(Duration::ZERO))
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {

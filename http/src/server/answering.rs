@@ -7,14 +7,22 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use greenroom::trace::{Level, note};
-use hyper::Version;
-use hyper::body::Bytes;
-use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
+use http_body_util::Full;
+use hyper::body::{Body, Bytes};
+use hyper::ext::ReasonPhrase;
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE,
+    HeaderMap, HeaderValue, SERVER, VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::http::request::Parts;
+use hyper::{Method, StatusCode, Version};
 
+use super::callers::{CallRefusal, Caller};
 use super::route::{RouteAnswer, guarded};
 use super::site::{RequestProgress, Site};
-use super::status::{FullResponse, of_text};
+use super::status::{FullResponse, of_own};
+use crate::values::answer::Answers;
 use crate::wire::{ConnectionState, HttpRefusal};
 
 /// The answer to a request. If it is dropped, the request is not wanted any more.
@@ -26,6 +34,9 @@ pub(super) struct Answering<'a> {
     number: u64,
     /// The connection goes on after the answer.
     goes_on: bool,
+    /// The origin of another page that may read the answer, and whether it asks first.
+    origin: Option<HeaderValue>,
+    is_preflight: bool,
     progress: RequestProgress<'a>,
 }
 
@@ -36,12 +47,15 @@ impl<'a> Answering<'a> {
         head: Parts,
         number: u64,
     ) -> Self {
+        let is_preflight = head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         Answering {
             site,
             shared,
             head,
             number,
             goes_on: true,
+            origin: None,
+            is_preflight,
             progress: RequestProgress::Answered(None),
         }
     }
@@ -63,15 +77,44 @@ impl<'a> Answering<'a> {
         self.progress = self.site.refuse(head, refusal).into();
     }
 
-    /// Begins to answer the request, whose body is there, unless it is refused.
-    pub(super) fn begin(&mut self, refusal: Option<&'static str>, body: Bytes) {
-        self.progress = match refusal {
-            Some(why) => {
-                self.site.counts.others.count(403);
-                of_text(403, why).into()
+    /// Answers without the body that the client still keeps. No other request can be found behind it.
+    pub(super) fn answer_early(&mut self, answered: RequestProgress<'a>) {
+        self.goes_on = false;
+        self.progress = answered;
+    }
+
+    /// Begins to answer the request, whose body is there, unless it is refused. If the client has not
+    /// taken the answers before it, that waits.
+    pub(super) fn begin(&mut self, call: Result<Caller, CallRefusal>, body: Bytes) {
+        if !self.shared.has_room() {
+            self.progress = RequestProgress::Waits { call, body };
+            return;
+        }
+        self.progress = match call {
+            Ok(caller) => {
+                let progress = self.site.begin(&self.head, body, &caller, self.shared);
+                self.origin = caller.origin;
+                progress
             }
-            None => self.site.begin(&self.head, body, self.shared),
+            Err(refusal) => self.site.refuse_call(&self.head, refusal),
         };
+    }
+
+    /// Adds the fields for a page of another site that may read the answer.
+    fn open_to_origin(&self, headers: &mut HeaderMap) {
+        if !self.site.callers.have_origins() {
+            return;
+        }
+        headers.append(VARY, const { HeaderValue::from_static("Origin") });
+        let Some(origin) = &self.origin else { return };
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        if let Some(methods) = headers.get(ALLOW).filter(|_| self.is_preflight).cloned() {
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+            let fields = HeaderValue::from_static("accept, content-type");
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, fields);
+            let seconds = HeaderValue::from_static("600");
+            headers.insert(ACCESS_CONTROL_MAX_AGE, seconds);
+        }
     }
 
     /// Adds the fields that each response has.
@@ -91,7 +134,19 @@ impl<'a> Answering<'a> {
         if ends && self.head.version == Version::HTTP_10 {
             *response.version_mut() = Version::HTTP_10;
         }
+        let phrase = reason(response.status(), self.site.form);
+        phrase.and_then(|phrase| response.extensions_mut().insert(phrase));
+        if response.status() == StatusCode::RESET_CONTENT {
+            // It has no body by definition.
+            *response.body_mut() = Full::default();
+            response.headers_mut().remove(CONTENT_TYPE);
+        }
+        if self.head.method != Method::HEAD {
+            let bytes = response.body().size_hint().exact();
+            self.shared.note_answer(bytes.unwrap_or(0) as usize);
+        }
         let headers = response.headers_mut();
+        self.open_to_origin(headers);
         if is_last {
             self.site.counts.limit("requests_a_connection");
         }
@@ -104,6 +159,24 @@ impl<'a> Answering<'a> {
     }
 }
 
+/// Returns the phrase of a status, if it is not the usual one.
+fn reason(status: StatusCode, form: Answers) -> Option<ReasonPhrase> {
+    /// The bytes of the longest phrase that a client on layer_cake reads.
+    const LONGEST: usize = 16;
+    let phrase: &'static [u8] = match status.canonical_reason() {
+        None => b"Unassigned",
+        Some(usual) if form == Answers::LayerCake && usual.len() > LONGEST => match status.as_u16()
+        {
+            500.. => b"Server Error",
+            400.. => b"Client Error",
+            300.. => b"Redirection",
+            _ => b"OK",
+        },
+        Some(_) => return None,
+    };
+    Some(ReasonPhrase::from_static(phrase))
+}
+
 impl Future for Answering<'_> {
     type Output = Result<FullResponse, Infallible>;
 
@@ -113,19 +186,30 @@ impl Future for Answering<'_> {
         let own = self.get_mut();
         let mut response = loop {
             match &mut own.progress {
-                RequestProgress::Reads { refusal, body } => {
-                    let (refusal, body) = (*refusal, ready!(body.as_mut().poll(cx)));
+                RequestProgress::Reads { call, body } => {
+                    let body = ready!(body.as_mut().poll(cx));
+                    let call = mem::replace(call, Ok(Caller::default()));
                     match body {
-                        Ok(body) => own.begin(refusal, body),
+                        Ok(body) => own.begin(call, body),
                         Err(refusal) => own.refuse(refusal),
                     }
+                }
+                RequestProgress::Waits { call, body } => {
+                    ready!(own.shared.poll_room(cx));
+                    let call = mem::replace(call, Ok(Caller::default()));
+                    let body = mem::take(body);
+                    own.begin(call, body);
                 }
                 RequestProgress::Asks(asked) => {
                     // The code of the user's actors, types and pages may panic.
                     let polled = guarded(|| asked.answered.as_mut().poll(cx));
                     let answer = match polled {
                         Some(polled) => ready!(polled),
-                        None => Ok(RouteAnswer::Response(of_text(500, "no answer can be made"))),
+                        None => {
+                            let accepts = own.site.accepts(&own.head);
+                            let response = of_own(500, "no answer can be made", accepts);
+                            Ok(RouteAnswer::Response(response))
+                        }
                     };
                     let used = mem::take(&mut own.head.headers);
                     let response = own.site.complete(asked, answer, used);

@@ -1,7 +1,7 @@
 //! The options of a server, and the server.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use greenroom::{Address, Reply, actor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::hosts::Hosts;
+use super::callers::Callers;
 use super::listener::{Listener, ListenerEvent, StopReport};
-use super::route::{RegisteredType, TypedRoute, UnknownRoute, unknown_route};
+use super::peers::{PeerRequests, Proxies};
+use super::route::{RegisteredType, TypedRoute, UnknownRoute};
 use super::site::Site;
 use crate::counts::{Counts, Statuses};
 use crate::error::{ListenError, ListenProblem};
@@ -74,10 +75,13 @@ pub struct ServerBuilder {
     events: Option<Address<HttpEvent>>,
     form: Answers,
     limits: Limits,
-    hosts: Hosts,
+    callers: Callers,
+    proxies: Proxies,
     grace: Duration,
     is_exposed: bool,
     pages: BTreeMap<&'static str, Mount>,
+    /// `unknown` came after the last `on`.
+    last_is_unknown: bool,
     /// What is wrong with the options, if something is.
     problem: Option<String>,
 }
@@ -95,10 +99,12 @@ impl Server {
             events: None,
             form: Answers::default(),
             limits: Limits::default(),
-            hosts: Hosts::default(),
+            callers: Callers::default(),
+            proxies: Proxies::default(),
             grace: GRACE,
             is_exposed: false,
             pages: BTreeMap::new(),
+            last_is_unknown: false,
             problem: None,
         }
     }
@@ -161,17 +167,57 @@ impl ServerBuilder {
             route: Box::new(TypedRoute::new(name, address, make)),
             statuses: Statuses::default(),
             is_post_only: false,
+            is_readable: false,
         };
+        self.last_is_unknown = false;
         self.types.push((name.to_owned(), registered));
         self
     }
 
     /// Lets the type of the last [`on`](ServerBuilder::on) be posted only. `GET` is answered with
-    /// 405.
+    /// 405 for all clients.
     pub fn post_only(mut self) -> Self {
         match self.types.last_mut() {
             Some((_, registered)) => registered.is_post_only = true,
             None => self.wrong("`post_only` comes before any `on`".to_owned()),
+        }
+        self
+    }
+
+    /// Lets pages of any site read the type of the last [`on`](ServerBuilder::on), or what the actor of
+    /// [`unknown`](ServerBuilder::unknown) answers, if that came last.
+    ///
+    /// Otherwise `GET` and `HEAD` are for clients that are no pages of another site: those that say so
+    /// in `Sec-Fetch-Site`, as browsers do, and at loopback addresses those that say nothing, such as
+    /// curl. Others are answered with 403. `POST` needs no such mark, since a browser names the
+    /// [origin](ServerBuilder::hosts) of the page.
+    pub fn readable(mut self) -> Self {
+        match (&mut self.unknown, self.types.last_mut()) {
+            (Some(unknown), _) if self.last_is_unknown => unknown.is_readable = true,
+            (_, Some((_, registered))) => registered.is_readable = true,
+            _ => self.wrong("`readable` comes before any `on`".to_owned()),
+        }
+        self
+    }
+
+    /// Lets clients that say nothing of a site read all types, also from other machines.
+    ///
+    /// A browser omits `Sec-Fetch-Site` over plain HTTP. So any page can then reach the types of an
+    /// [exposed](ServerBuilder::expose) server by `GET`, though not read the answers.
+    pub fn allow_unmarked(mut self) -> Self {
+        self.callers.allows_unmarked = true;
+        self
+    }
+
+    /// Lets pages of these origins, such as `https://example.org`, call the server and read its answers.
+    ///
+    /// Scheme, host and port must be the same. Their requests before others (`OPTIONS`) are answered.
+    pub fn cors<S: AsRef<str>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
+        for origin in origins {
+            let origin = origin.as_ref();
+            if !self.callers.allow_origin(origin) {
+                self.wrong(format!("{origin:?} is no origin"));
+            }
         }
         self
     }
@@ -192,7 +238,8 @@ impl ServerBuilder {
         address: &Address<M>,
         make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
     ) -> Self {
-        self.unknown = Some(unknown_route(address, make));
+        self.unknown = Some(UnknownRoute::new(address, make));
+        self.last_is_unknown = true;
         self
     }
 
@@ -209,6 +256,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves clients on layer_cake as its own server does: with [`Answers::LayerCake`], and without a
+    /// `Host` at loopback addresses, since they send none.
+    pub fn layer_cake(self) -> Self {
+        self.answers(Answers::LayerCake)
+    }
+
     /// Sets the limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -219,10 +272,11 @@ impl ServerBuilder {
     ///
     /// `localhost`, the addresses of the loopback and the address at which a connection has come
     /// are always allowed. Other names are answered with 403, so that no page of another site can
-    /// use the browser of a user to call the server.
+    /// use the browser of a user to call the server by a name of its own. The `Origin` of a page must be
+    /// the host and port that it calls, or one of [`cors`](ServerBuilder::cors).
     pub fn hosts<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         for name in names {
-            self.hosts.allow(name.as_ref());
+            self.callers.hosts.allow(name.as_ref());
         }
         self
     }
@@ -239,6 +293,27 @@ impl ServerBuilder {
     pub fn expose(mut self) -> Self {
         self.is_exposed = true;
         self
+    }
+
+    /// Trusts the proxies with these addresses to say for whom they ask, in `Forwarded`.
+    ///
+    /// Their connections are not limited. The requests of each of their clients are, by
+    /// [`connections_a_peer`](Limits::connections_a_peer).
+    pub fn trust_proxy(mut self, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+        addresses.into_iter().for_each(|it| self.proxies.trust(it));
+        self
+    }
+
+    /// Counts the connections of clients at loopback addresses, too. Otherwise they have no limit but
+    /// that of all.
+    pub fn count_loopback(mut self) -> Self {
+        self.proxies.counts_loopback = true;
+        self
+    }
+
+    /// Sets what `GET /` shows.
+    pub fn index(self, page: HttpResponse) -> Self {
+        self.mount(Mount::fixed("/", page))
     }
 
     /// Adds a page at its own path: [`metrics`](crate::metrics) or
@@ -294,11 +369,14 @@ impl ServerBuilder {
             types: self.types.into_iter().collect(),
             unknown: self.unknown,
             form: self.form,
-            hosts: self.hosts,
+            callers: self.callers,
             limits: self.limits,
             in_flight: AtomicUsize::new(0),
+            unsent: AtomicUsize::new(0),
             counts: Counts::default(),
             pages: self.pages,
+            proxies: self.proxies,
+            by_peer: PeerRequests::default(),
         };
         let own = Listener {
             site: Arc::new(site),

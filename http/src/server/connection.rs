@@ -2,10 +2,9 @@
 //!
 //! When it is stopped, it answers the request that is open and closes the connection.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -17,16 +16,19 @@ use greenroom::time::timeout;
 use greenroom::{Address, Context};
 use hyper::Request;
 use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::EXPECT;
 use hyper::server::conn::http1;
 
 use super::answering::Answering;
 use super::body;
+use super::callers::Door;
 use super::site::{RequestProgress, Site};
 use super::status::FullResponse;
 use crate::error::with_causes;
 use crate::event::CloseReason;
 use crate::reactor::Socket;
-use crate::wire::{CheckedSocket, ConnectionClock, ConnectionState, Framing};
+use crate::values::answer::Answers;
+use crate::wire::{CheckedSocket, ConnectionClock, ConnectionState, Framing, HostRule, IdleSince};
 
 /// How long, and for how many reads, what still comes is read after the last answer, so that the
 /// client sees it before a reset.
@@ -38,18 +40,30 @@ pub(super) async fn serve(
     mut cx: Context<Infallible>,
     socket: Socket,
     site: Arc<Site>,
+    idle: Arc<IdleSince>,
+    is_proxied: bool,
 ) -> CloseReason {
     // Without an address the context would be closed.
     let _open: Address<Infallible> = cx.address();
-    let shared = ConnectionState::new(&site.limits);
-    let local = socket.local_addr().ok();
-    let requests = RequestService::new(&site, &shared, local);
+    let shared = ConnectionState::new(&site.limits, &site.unsent, idle);
+    let requests = RequestService {
+        site: &site,
+        shared: &shared,
+        door: Door::new(socket.local_addr().ok(), is_proxied),
+        count: Cell::new(0),
+    };
+    let host = match site.form == Answers::LayerCake && requests.door.is_loopback() {
+        true => HostRule::Optional,
+        false => HostRule::Required,
+    };
     // Without it, an answer may wait for the acknowledgement of the one before.
     let _ = socket.set_nodelay();
-    let framing = Framing::new(&site.limits);
+    let framing = Framing::new(&site.limits, host);
     let wire = CheckedSocket::new(&socket, framing, &shared);
     let mut builder = http1::Builder::new();
-    builder.header_read_timeout(None);
+    builder.header_read_timeout(None).title_case_headers(true);
+    // A client that has closed its sending side gets its answers.
+    builder.half_close(true);
     if site.limits.headers > 100 {
         builder.max_headers(site.limits.headers);
     }
@@ -102,24 +116,9 @@ async fn drain(socket: &Socket) {
 struct RequestService<'a> {
     site: &'a Site,
     shared: &'a ConnectionState<'a>,
-    local: Option<SocketAddr>,
+    door: Door,
     /// The requests so far.
     count: Cell<u64>,
-    /// The value of `Host` that was allowed last. Most connections have no other one.
-    host: RefCell<Option<Box<[u8]>>>,
-}
-
-impl<'a> RequestService<'a> {
-    /// Creates the requests of a connection to this address of the server.
-    fn new(site: &'a Site, shared: &'a ConnectionState<'a>, local: Option<SocketAddr>) -> Self {
-        RequestService {
-            site,
-            shared,
-            local,
-            count: Cell::new(0),
-            host: RefCell::default(),
-        }
-    }
 }
 
 impl<'a> hyper::service::Service<Request<Incoming>> for RequestService<'a> {
@@ -137,14 +136,27 @@ impl<'a> hyper::service::Service<Request<Incoming>> for RequestService<'a> {
             answering.refuse(refused);
             return answering;
         }
-        let hosts = &self.site.hosts;
-        let refusal = hosts.refusal(answering.head(), self.local, &self.host);
-        // The body is read in any case, since the next request comes behind it.
+        let call = self.site.callers.judge(answering.head(), &self.door);
+        // A client that keeps its body until it may send it learns at once that it need not.
+        if !body.is_end_stream() && answering.head().headers.contains_key(EXPECT) {
+            let refused = match &call {
+                Ok(caller) => {
+                    let target = self.site.target(answering.head(), caller);
+                    target.err().map(RequestProgress::from)
+                }
+                Err(refusal) => Some(self.site.refuse_call(answering.head(), *refusal)),
+            };
+            if let Some(refused) = refused {
+                answering.answer_early(refused);
+                return answering;
+            }
+        }
+        // Otherwise the body is read in any case, since the next request comes behind it.
         if body.is_end_stream() {
-            answering.begin(refusal, Bytes::new());
+            answering.begin(call, Bytes::new());
         } else {
             let body = Box::pin(body::read(body, &self.site.limits));
-            answering.set(RequestProgress::Reads { refusal, body });
+            answering.set(RequestProgress::Reads { call, body });
         }
         answering
     }

@@ -15,17 +15,20 @@ use greenroom::trace::{Level, note};
 use greenroom::{Address, Context, Fault, Reply, actor};
 
 use super::connection::serve;
+use super::peers::RemoteClient;
 use super::site::Site;
 use crate::event::{CloseReason, HttpEvent};
 use crate::reactor::{Acceptor, Socket};
+use crate::wire::IdleSince;
 
 /// What became of the connections of a server that was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct StopReport {
-    /// The connections that were open at the stop and have ended within the grace.
+    /// The connections that were open at the stop and have ended within the grace, with all answers.
     pub finished: usize,
-    /// The connections that were cut when the grace was over.
+    /// The connections that were cut when the grace was over, or have failed before: their clients may
+    /// lack an answer.
     pub cut: usize,
 }
 
@@ -47,10 +50,6 @@ pub(super) struct Listener {
     pub(super) grace: Duration,
 }
 
-/// A connection that is refused for want of room gets this.
-const NO_ROOM: &[u8] = b"HTTP/1.1 503 Server Error\r\nConnection: close\r\nRetry-After: 1\r\n\
-    Content-Length: 0\r\n\r\n";
-
 /// How long nothing is accepted when the system has no descriptor left: other work may free some.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -62,11 +61,19 @@ struct ListenerState {
     listener: Option<Acceptor>,
     /// The number of the last connection.
     last: u64,
-    open: HashMap<u64, Address<Infallible>>,
+    open: HashMap<u64, ServedConnection>,
     /// Nothing is accepted for so long, since the system has no room for it.
     pause: Option<Sleep>,
     /// It was stopped.
     stopping: Option<Stopping>,
+}
+
+/// A connection that is open.
+struct ServedConnection {
+    address: Address<Infallible>,
+    idle: Arc<IdleSince>,
+    /// The client, if its connections are counted.
+    peer: Option<RemoteClient>,
 }
 
 struct Stopping {
@@ -107,9 +114,9 @@ impl Listener {
         stream: Socket,
         peer: SocketAddr,
     ) {
-        if state.open.len() >= self.site.limits.connections {
-            self.site.counts.limit("connections");
-            greenroom::spawn(refuse(stream)).detach();
+        let counted = self.site.proxies.counted(peer.ip());
+        if !self.make_room(state, counted) {
+            greenroom::spawn(refuse(stream, self.site.clone())).detach();
             return;
         }
         state.last += 1;
@@ -117,12 +124,36 @@ impl Listener {
         let id = state.last;
         note!(Level::Trace, format_args!("Accepted \"{peer}\""));
         self.report(HttpEvent::Accepted { id, peer });
-        let site = self.site.clone();
-        let connection = actor(move |cx| serve(cx, stream, site)).name("http connection");
-        let connection = connection.spawn();
+        let (site, idle) = (self.site.clone(), Arc::new(IdleSince::now()));
+        let own = idle.clone();
+        let is_proxied = site.proxies.has(peer.ip());
+        let connection = actor(move |cx| serve(cx, stream, site, own, is_proxied));
+        let connection = connection.name("http connection").spawn();
         // Adopted, so that a stop reaches the connection, and its end comes back as an event.
-        state.open.insert(id, connection.address());
+        let open = ServedConnection {
+            address: connection.address(),
+            idle,
+            peer: counted,
+        };
+        state.open.insert(id, open);
         cx.adopt(connection, move |ended| ListenerEvent::Ended(id, ended));
+    }
+
+    /// Makes room for a connection, also by the end of one that is idle. Returns whether there is room.
+    fn make_room(&self, state: &mut ListenerState, peer: Option<RemoteClient>) -> bool {
+        let limits = &self.site.limits;
+        if let Some(peer) = peer {
+            let own = state.open.values().filter(|it| it.peer == Some(peer));
+            if own.count() >= limits.connections_a_peer {
+                self.site.counts.limit("connections_a_peer");
+                return state.end_idle(|it| it.peer == Some(peer));
+            }
+        }
+        if state.open.len() >= limits.connections {
+            self.site.counts.limit("connections");
+            return state.end_idle(|_| true);
+        }
+        true
     }
 
     /// Handles an event. Once it is stopped, it accepts nothing and waits for its connections.
@@ -141,7 +172,7 @@ impl Listener {
                 });
                 if let Some(stopping) = &mut state.stopping {
                     match why {
-                        CloseReason::Cut => stopping.report.cut += 1,
+                        CloseReason::Cut | CloseReason::Failed(_) => stopping.report.cut += 1,
                         _ => stopping.report.finished += 1,
                     }
                 }
@@ -220,7 +251,20 @@ impl ListenerState {
             self.pause = None;
             return;
         }
-        self.open.values().for_each(Address::kill);
+        self.open.values().for_each(|open| open.address.kill());
+    }
+
+    /// Ends the connection that has been idle longest, of those that are meant. Returns whether there
+    /// is one.
+    fn end_idle(&mut self, is_meant: impl Fn(&ServedConnection) -> bool) -> bool {
+        let meant = self.open.iter().filter(|(_, open)| is_meant(open));
+        let idle = meant.filter_map(|(id, open)| Some((open.idle.get()?, *id)));
+        let Some((_, id)) = idle.min() else {
+            return false;
+        };
+        let ended = self.open.remove(&id);
+        ended.inspect(|ended| ended.address.kill());
+        true
     }
 
     fn report(self) {
@@ -234,9 +278,10 @@ impl ListenerState {
 }
 
 /// Answers a client that there is no room for its connection.
-async fn refuse(stream: Socket) {
+async fn refuse(stream: Socket, site: Arc<Site>) {
+    let response = site.no_room();
     let answers = async {
-        let _ = stream.write_all(NO_ROOM).await;
+        let _ = stream.write_all(&response).await;
         let _ = stream.end_writing();
     };
     let _ = timeout(REFUSAL, pin!(answers)).await;

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use greenroom::trace::{Level, note};
 use greenroom::{Address, AskError, Reply};
 use hyper::Response;
 use hyper::body::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::status;
 use crate::counts::Statuses;
 use crate::message::{HttpRequest, HttpResponse};
 use crate::values::answer::{Answers, to_json};
-use crate::values::{DecodeProblem, JsonLimits, fields, from_fields, from_json, name_of};
+use crate::values::{DecodeProblem, JsonRules, fields, from_fields, from_json, name_of};
 use crate::wire::ConnectionState;
 
 /// Where a request has its value.
@@ -33,7 +33,7 @@ pub(super) enum Input<'a> {
 /// How a request is to be answered.
 pub(super) struct Terms<'a> {
     pub(super) form: Answers,
-    pub(super) json: JsonLimits,
+    pub(super) json: JsonRules,
     /// Knows when the answer is too late.
     pub(super) shared: &'a ConnectionState<'a>,
 }
@@ -46,6 +46,8 @@ pub(super) type AnswerFuture<'a> =
 pub(super) enum RouteAnswer {
     Json(Bytes),
     Response(Response<Bytes>),
+    /// The answer cannot be encoded.
+    Unencodable,
 }
 
 /// Why no actor is asked.
@@ -69,6 +71,8 @@ pub(super) struct RegisteredType {
     pub(super) route: Box<dyn Route>,
     pub(super) statuses: Statuses,
     pub(super) is_post_only: bool,
+    /// Pages of other sites may read it.
+    pub(super) is_readable: bool,
 }
 
 pub(super) struct TypedRoute<Q, R, M, F> {
@@ -115,10 +119,17 @@ where
             });
             let answer = answer.await?;
             let encoded = guarded(|| to_json(form, &self.answer_name, &answer));
-            Ok(match encoded.and_then(Result::ok) {
-                Some(json) => RouteAnswer::Json(json),
-                None => RouteAnswer::Response(status::of_text(500, "the answer cannot be encoded")),
-            })
+            let why = match encoded {
+                Some(Ok(json)) => return Ok(RouteAnswer::Json(json)),
+                Some(Err(error)) => error.to_string(),
+                None => "its code has panicked".to_owned(),
+            };
+            let name = &self.name;
+            note!(
+                Level::Warning,
+                format_args!("An answer to {name:?} cannot be encoded ({why})")
+            );
+            Ok(RouteAnswer::Unencodable)
         }))
     }
 
@@ -135,31 +146,42 @@ pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
 fn decode<Q: DeserializeOwned>(
     name: &str,
     input: Input<'_>,
-    limits: JsonLimits,
+    rules: JsonRules,
 ) -> Result<Q, DecodeProblem> {
     match input {
-        Input::Fields(text) => from_fields(name, limits, &fields(text)?),
-        Input::Json(body) => from_json(name, limits, body),
+        Input::Fields(text) => from_fields(name, rules, &fields(text)),
+        Input::Json(body) => from_json(name, rules, body),
     }
 }
 
-/// Asks the actor for requests of no registered type, with the time that it has to answer.
-pub(super) type UnknownRoute =
-    Box<dyn Fn(HttpRequest, Duration) -> AnswerFuture<'static> + Send + Sync>;
+/// The actor that gets all requests of no registered type.
+pub(super) struct UnknownRoute {
+    pub(super) ask: Box<AskUnknown>,
+    /// Pages of other sites may read what it answers.
+    pub(super) is_readable: bool,
+}
 
-/// Returns the route to an actor that gets all requests of no registered type.
-pub(super) fn unknown_route<M: Send + 'static>(
-    address: &Address<M>,
-    make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
-) -> UnknownRoute {
-    let actor = Arc::new((address.clone(), make));
-    Box::new(move |request, timeout| {
-        let actor = actor.clone();
-        Box::pin(async move {
-            let (address, make) = &*actor;
-            let asked = address.ask(|reply| make(request, reply));
-            let response = asked.timeout(timeout).await?;
-            Ok(RouteAnswer::Response(response.complete()))
-        })
-    })
+/// Asks the actor, with the time that it has to answer.
+type AskUnknown = dyn Fn(HttpRequest, Duration) -> AnswerFuture<'static> + Send + Sync;
+
+impl UnknownRoute {
+    pub(super) fn new<M: Send + 'static>(
+        address: &Address<M>,
+        make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
+    ) -> Self {
+        let actor = Arc::new((address.clone(), make));
+        let ask = move |request, timeout| -> AnswerFuture<'static> {
+            let actor = actor.clone();
+            Box::pin(async move {
+                let (address, make) = &*actor;
+                let asked = address.ask(|reply| make(request, reply));
+                let response = asked.timeout(timeout).await?;
+                Ok(RouteAnswer::Response(response.complete()))
+            })
+        };
+        UnknownRoute {
+            ask: Box::new(ask),
+            is_readable: false,
+        }
+    }
 }

@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use greenroom::AskError;
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
-use super::hosts::Hosts;
+use super::callers::{CallRefusal, Caller, Callers};
+use super::peers::{PeerRequests, Proxies, RemoteClient};
 use super::route::{
     AnswerFuture, Input, RegisteredType, RouteAnswer, Terms, Unasked, UnknownRoute,
 };
-use super::status::{FullResponse, of_error, of_json, of_refusal, of_text};
+use super::status::{Accepts, FullResponse, of_error, of_json, of_own, unrecovered};
 use crate::counts::{Counts, Numbers, Statuses};
 use crate::limits::Limits;
 use crate::message::HttpRequest;
@@ -25,33 +26,42 @@ use crate::values::{DecodeProblem, decode_part, shown};
 use crate::view::Mount;
 use crate::wire::{ConnectionState, HttpRefusal};
 
-/// The media type of answers in an envelope, whatever the server's own choice is.
-const ENVELOPE: &str = "application/vnd.layer_cake+json";
-
 /// The methods that a type has, unless it is posted only.
 const METHODS: &str = "GET, HEAD, POST, OPTIONS";
+const POST_ONLY_METHODS: &str = "POST, OPTIONS";
+const PAGE_METHODS: &str = "GET, HEAD, OPTIONS";
 
 pub(super) struct Site {
     /// The types by their names in requests.
     pub(super) types: BTreeMap<String, RegisteredType>,
     pub(super) unknown: Option<UnknownRoute>,
     pub(super) form: Answers,
-    pub(super) hosts: Hosts,
+    pub(super) callers: Callers,
     pub(super) limits: Limits,
     /// The requests for which actors work.
     pub(super) in_flight: AtomicUsize,
+    /// The bytes of answers that clients have not taken.
+    pub(super) unsent: AtomicUsize,
     pub(super) counts: Counts,
     /// The pages by their paths.
     pub(super) pages: BTreeMap<&'static str, Mount>,
+    pub(super) proxies: Proxies,
+    /// The requests for which actors work, by the clients of proxies.
+    pub(super) by_peer: PeerRequests,
 }
 
 /// What a request has come to so far.
 pub(super) enum RequestProgress<'a> {
     /// The body is being read.
     Reads {
-        /// Why the request is refused then.
-        refusal: Option<&'static str>,
+        /// Who has sent the request, or why it is refused then.
+        call: Result<Caller, CallRefusal>,
         body: Pin<Box<dyn Future<Output = Result<Bytes, HttpRefusal>> + Send + 'a>>,
+    },
+    /// The client is to take more of the answers before this one.
+    Waits {
+        call: Result<Caller, CallRefusal>,
+        body: Bytes,
     },
     Asks(Asked<'a>),
     Answered(Option<FullResponse>),
@@ -60,10 +70,20 @@ pub(super) enum RequestProgress<'a> {
 /// A request that is being answered elsewhere.
 pub(super) struct Asked<'a> {
     pub(super) answered: AnswerFuture<'a>,
-    by: Answers,
+    accepts: Accepts,
     /// Where its status is counted.
     statuses: &'a Statuses,
     _in_flight: Option<InFlightRequest<'a>>,
+}
+
+/// The answer to a request that asks nothing. Few do not, so it is boxed.
+pub(super) struct RefusedRequest(Box<Response<Bytes>>);
+
+/// What a request is for.
+pub(super) enum RequestTarget<'a> {
+    Page(&'a Mount),
+    Type(&'a RegisteredType),
+    Unknown(&'a UnknownRoute),
 }
 
 impl From<Response<Bytes>> for RequestProgress<'_> {
@@ -72,33 +92,44 @@ impl From<Response<Bytes>> for RequestProgress<'_> {
     }
 }
 
+impl From<RefusedRequest> for RequestProgress<'_> {
+    fn from(RefusedRequest(response): RefusedRequest) -> Self {
+        (*response).into()
+    }
+}
+
 impl Site {
-    /// Begins to answer a request whose body is there: with a page, by the actor of its type, or by
-    /// that for all other types.
-    pub(super) fn begin<'a>(
+    /// Returns what a client with this head accepts.
+    pub(super) fn accepts(&self, head: &Parts) -> Accepts {
+        Accepts::of(&head.headers, self.form)
+    }
+
+    /// Refuses a request for its caller.
+    pub(super) fn refuse_call(&self, head: &Parts, refusal: CallRefusal) -> RequestProgress<'_> {
+        self.counts.refused(refusal.cause);
+        let response = of_own(refusal.status, refusal.why, self.accepts(head));
+        counted(&self.counts.others, response)
+    }
+
+    /// Finds what a request is for, if it may be asked in this way, whatever its body is. Otherwise
+    /// returns the answer.
+    pub(super) fn target<'a>(
         &'a self,
         head: &Parts,
-        body: Bytes,
-        shared: &'a ConnectionState<'a>,
-    ) -> RequestProgress<'a> {
-        let others = &self.counts.others;
-        let path = head.uri.path();
+        caller: &Caller,
+    ) -> Result<RequestTarget<'a>, RefusedRequest> {
+        let (others, path, accepts) = (&self.counts.others, head.uri.path(), self.accepts(head));
         let is_read = head.method == Method::GET || head.method == Method::HEAD;
-        if let Some(page) = self.pages.get(path).filter(|_| is_read) {
-            let numbers = self.numbers();
-            return RequestProgress::Asks(Asked {
-                answered: Box::pin(async move {
-                    let page = page.respond(numbers).await;
-                    Ok(RouteAnswer::Response(page.complete()))
-                }),
-                by: self.form,
-                statuses: others,
-                _in_flight: None,
-            });
+        if let Some(page) = self.pages.get(path) {
+            return match head.method {
+                _ if is_read => Ok(RequestTarget::Page(page)),
+                Method::OPTIONS => Err(refused(others, allowed(PAGE_METHODS))),
+                _ => Err(refused(others, not_allowed(PAGE_METHODS, accepts))),
+            };
         }
         // `OPTIONS *` asks about the server itself.
         if path == "*" {
-            return counted(others, allowing(StatusCode::NO_CONTENT, METHODS));
+            return Err(refused(others, allowed(METHODS)));
         }
         let slash = path.bytes().rposition(|byte| byte == b'/');
         let segment = slash.map_or(path, |slash| &path[slash + 1..]);
@@ -106,20 +137,58 @@ impl Site {
             Ok(name) if name.is_empty() => Err(DecodeProblem::new("no type name")),
             other => other,
         };
-        let name = match name {
-            Ok(name) => name,
-            Err(problem) => return counted(others, unrecovered(head, &problem)),
-        };
+        let name =
+            name.map_err(|problem| refused(others, unrecovered(Some(head), &problem, accepts)))?;
         // A registered type comes first, and then the actor for all others.
-        match self.types.get(&*name) {
-            Some(of) => self.ask(of, head, &body, shared),
-            None => match &self.unknown {
-                Some(unknown) => self.ask_unknown(unknown, head, body),
-                None => counted(
-                    others,
-                    of_text(404, format!("unknown type {}", shown(&name))),
-                ),
-            },
+        let (target, statuses, is_readable) = match (self.types.get(&*name), &self.unknown) {
+            (Some(of), _) => {
+                of.method_refusal(&head.method, accepts)
+                    .map_or(Ok(()), |refusal| Err(refused(&of.statuses, refusal)))?;
+                (RequestTarget::Type(of), &of.statuses, of.is_readable)
+            }
+            (None, Some(unknown)) => (RequestTarget::Unknown(unknown), others, unknown.is_readable),
+            (None, None) => {
+                let why = format!("unknown type {}", shown(&name));
+                return Err(refused(others, of_own(404, why, accepts)));
+            }
+        };
+        if is_read && !is_readable && !caller.may_read {
+            self.counts.refused(CallRefusal::SITE.cause);
+            let CallRefusal { status, why, .. } = CallRefusal::SITE;
+            return Err(refused(statuses, of_own(status, why, accepts)));
+        }
+        if let Some(coding) = coding(&head.headers) {
+            let why = format!("unsupported Content-Encoding {}", shown(coding));
+            return Err(refused(statuses, of_own(415, why, accepts)));
+        }
+        Ok(target)
+    }
+
+    /// Begins to answer a request whose body is there: with a page, by the actor of its type, or by
+    /// that for all other types.
+    pub(super) fn begin<'a>(
+        &'a self,
+        head: &Parts,
+        body: Bytes,
+        caller: &Caller,
+        shared: &'a ConnectionState<'a>,
+    ) -> RequestProgress<'a> {
+        match self.target(head, caller) {
+            Ok(RequestTarget::Page(page)) => {
+                let numbers = self.numbers();
+                RequestProgress::Asks(Asked {
+                    answered: Box::pin(async move {
+                        let page = page.respond(numbers).await;
+                        Ok(RouteAnswer::Response(page.complete()))
+                    }),
+                    accepts: self.accepts(head),
+                    statuses: &self.counts.others,
+                    _in_flight: None,
+                })
+            }
+            Ok(RequestTarget::Type(of)) => self.ask(of, head, &body, caller, shared),
+            Ok(RequestTarget::Unknown(unknown)) => self.ask_unknown(unknown, head, body, caller),
+            Err(refused) => refused.into(),
         }
     }
 
@@ -134,12 +203,15 @@ impl Site {
         let response = match answer {
             Ok(RouteAnswer::Json(json)) => of_json(json, used),
             Ok(RouteAnswer::Response(response)) => response.map(Full::new),
+            Ok(RouteAnswer::Unencodable) => {
+                of_own(500, "the answer cannot be encoded", asked.accepts).map(Full::new)
+            }
             Err(error) => {
                 // A time-out is a limit of the server, unless the actor refuses with one.
                 if error == AskError::TimedOut {
                     self.counts.limit("answer_time");
                 }
-                of_error(error, asked.by).map(Full::new)
+                of_error(error, asked.accepts).map(Full::new)
             }
         };
         asked.statuses.count(response.status().as_u16());
@@ -156,11 +228,32 @@ impl Site {
         if let Some(limit) = limit {
             self.counts.limit(limit);
         }
-        match (status, head) {
-            (400, Some(head)) => unrecovered(head, &DecodeProblem::new(why)),
-            (400, None) => of_text(400, format!("cannot recover request ({why})")),
-            _ => of_text(status, why),
+        let accepts = head.map_or(Accepts::of(&HeaderMap::new(), self.form), |head| {
+            self.accepts(head)
+        });
+        match status {
+            400 => unrecovered(head, &DecodeProblem::new(why), accepts),
+            _ => of_own(status, why, accepts),
         }
+    }
+
+    /// Returns the bytes of the answer to a client whose connection has no room.
+    pub(super) fn no_room(&self) -> Vec<u8> {
+        let accepts = Accepts::of(&HeaderMap::new(), self.form);
+        let response = of_own(503, "all connections are in use", accepts);
+        let (head, body) = response.into_parts();
+        let media = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let line = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1";
+        let length = format!("\r\nContent-Length: {}\r\n\r\n", body.len());
+        let media = media.unwrap_or(b"text/plain");
+        let parts = [
+            line.as_bytes(),
+            b"\r\nContent-Type: ",
+            media,
+            length.as_bytes(),
+            &body,
+        ];
+        parts.concat()
     }
 
     /// Returns what was counted so far.
@@ -170,36 +263,29 @@ impl Site {
         self.counts.now(types)
     }
 
-    /// Asks the actor of a type, if the method and the limits allow it.
+    /// Asks the actor of a type, if the limits allow it.
     fn ask<'a>(
         &'a self,
         of: &'a RegisteredType,
         head: &Parts,
         body: &[u8],
+        caller: &Caller,
         shared: &'a ConnectionState<'a>,
     ) -> RequestProgress<'a> {
         let refused = |response| counted(&of.statuses, response);
-        let allowed = match of.is_post_only {
-            true => "POST, OPTIONS",
-            false => METHODS,
+        let accepts = self.accepts(head);
+        // Counted before the request is decoded, which costs work too.
+        let in_flight = match self.begin_work(caller.peer, accepts) {
+            Ok(in_flight) => in_flight,
+            Err(RefusedRequest(response)) => return refused(*response),
         };
         let input = match head.method {
             Method::POST => posted(head, body),
-            Method::GET | Method::HEAD if !of.is_post_only => Ok(query(head)),
-            Method::OPTIONS => return refused(allowing(StatusCode::NO_CONTENT, allowed)),
-            _ => return refused(allowing(StatusCode::METHOD_NOT_ALLOWED, allowed)),
-        };
-        let form = match accepts_envelope(&head.headers) {
-            true => Answers::Envelope,
-            false => self.form,
-        };
-        // Counted before the request is decoded, which costs work too.
-        let Some(in_flight) = self.begin_work() else {
-            return refused(overloaded(self.limits.in_flight, form));
+            _ => Ok(query(head)),
         };
         let terms = Terms {
-            form,
-            json: self.limits.of_json(),
+            form: accepts.form,
+            json: self.limits.of_json(self.form.maps()),
             shared,
         };
         let asked = input.map_err(Unasked::Malformed);
@@ -207,16 +293,18 @@ impl Site {
         match asked {
             Ok(answered) => RequestProgress::Asks(Asked {
                 answered,
-                by: form,
+                accepts,
                 statuses: &of.statuses,
                 _in_flight: Some(in_flight),
             }),
-            Err(Unasked::Panicked) => refused(of_text(500, "the request cannot be decoded")),
+            Err(Unasked::Panicked) => {
+                refused(of_own(500, "the request cannot be decoded", accepts))
+            }
             Err(Unasked::Malformed(problem)) => {
                 if let Some(limit) = problem.limit() {
                     self.counts.limit(limit);
                 }
-                refused(unrecovered(head, &problem))
+                refused(unrecovered(Some(head), &problem, accepts))
             }
         }
     }
@@ -226,10 +314,12 @@ impl Site {
         unknown: &UnknownRoute,
         head: &Parts,
         body: Bytes,
+        caller: &Caller,
     ) -> RequestProgress<'a> {
-        let others = &self.counts.others;
-        let Some(in_flight) = self.begin_work() else {
-            return counted(others, overloaded(self.limits.in_flight, self.form));
+        let (others, accepts) = (&self.counts.others, self.accepts(head));
+        let in_flight = match self.begin_work(caller.peer, accepts) {
+            Ok(in_flight) => in_flight,
+            Err(RefusedRequest(response)) => return counted(others, *response),
         };
         // The head is cloned: the answer still needs it for its own fields.
         let request = HttpRequest {
@@ -239,34 +329,77 @@ impl Site {
             body,
         };
         RequestProgress::Asks(Asked {
-            answered: unknown(request, self.limits.answer_time),
-            by: self.form,
+            answered: (unknown.ask)(request, self.limits.answer_time),
+            accepts,
             statuses: others,
             _in_flight: Some(in_flight),
         })
     }
 
-    /// Counts a request for which an actor works. Returns `None` if there are too many.
-    fn begin_work(&self) -> Option<InFlightRequest<'_>> {
-        // Relaxed: only the number counts.
+    /// Counts a request for which an actor works, or returns the answer if there are too many, or too
+    /// much that clients have not taken.
+    fn begin_work(
+        &self,
+        peer: Option<RemoteClient>,
+        accepts: Accepts,
+    ) -> Result<InFlightRequest<'_>, RefusedRequest> {
+        let Limits {
+            in_flight,
+            unsent,
+            connections_a_peer,
+            ..
+        } = self.limits;
+        // Relaxed: only the numbers count.
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let in_flight = InFlightRequest(self);
-        if before >= self.limits.in_flight {
-            self.counts.limit("in_flight");
-            return None;
-        }
-        Some(in_flight)
+        let mut request = InFlightRequest {
+            site: self,
+            peer: None,
+        };
+        let has_share = |peer| self.by_peer.begin(peer, connections_a_peer);
+        let (limit, why) = if before >= in_flight {
+            (
+                "in_flight",
+                format!("{in_flight} requests are being answered"),
+            )
+        } else if self.unsent.load(Ordering::Relaxed) > unsent {
+            (
+                "unsent",
+                format!("clients have not taken {unsent} bytes of answers"),
+            )
+        } else if peer.is_some_and(|peer| !has_share(peer)) {
+            let most = connections_a_peer;
+            (
+                "connections_a_peer",
+                format!("{most} requests of the client are being answered"),
+            )
+        } else {
+            request.peer = peer;
+            return Ok(request);
+        };
+        self.counts.limit(limit);
+        Err(RefusedRequest(Box::new(of_own(503, why, accepts))))
     }
 }
 
 /// A request for which an actor works.
-struct InFlightRequest<'a>(&'a Site);
+struct InFlightRequest<'a> {
+    site: &'a Site,
+    /// The client of a proxy, if its requests are counted.
+    peer: Option<RemoteClient>,
+}
 
 impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
         // Relaxed: only the number counts.
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.site.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let peer = self.peer;
+        peer.inspect(|peer| self.site.by_peer.end(*peer));
     }
+}
+
+fn refused(statuses: &Statuses, response: Response<Bytes>) -> RefusedRequest {
+    statuses.count(response.status().as_u16());
+    RefusedRequest(Box::new(response))
 }
 
 fn counted(statuses: &Statuses, response: Response<Bytes>) -> RequestProgress<'static> {
@@ -301,27 +434,41 @@ fn posted<'a>(head: &'a Parts, body: &'a [u8]) -> Result<Input<'a>, DecodeProble
     }
 }
 
-fn accepts_envelope(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(ACCEPT).iter();
-    let mut accepted = accepted.filter_map(|accept| accept.to_str().ok());
-    accepted.any(|accept| accept.contains(ENVELOPE))
+/// Returns the coding of a body that is not as it is.
+fn coding(headers: &HeaderMap) -> Option<&str> {
+    let codings = headers.get_all(CONTENT_ENCODING).iter();
+    let mut codings = codings.map(|coding| coding.to_str().unwrap_or("?").trim());
+    codings.find(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-fn unrecovered(head: &Parts, problem: &DecodeProblem) -> Response<Bytes> {
-    let uri = shown(&head.uri.to_string());
-    of_text(400, format!("cannot recover request {uri} ({problem})"))
-}
-
-fn allowing(status: StatusCode, methods: &'static str) -> Response<Bytes> {
+/// Returns the answer to OPTIONS.
+fn allowed(methods: &'static str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
-    *response.status_mut() = status;
+    *response.status_mut() = StatusCode::NO_CONTENT;
     let methods = HeaderValue::from_static(methods);
     response.headers_mut().insert(ALLOW, methods);
     response
 }
 
-fn overloaded(most: usize, form: Answers) -> Response<Bytes> {
-    let why = format!("{most} requests are being answered");
-    let refusal = greenroom::Refusal::of(greenroom::RefusalKind::Overloaded, why);
-    of_refusal(503, &refusal, form)
+fn not_allowed(methods: &'static str, accepts: Accepts) -> Response<Bytes> {
+    let mut response = of_own(405, "the method is not allowed", accepts);
+    let methods = HeaderValue::from_static(methods);
+    response.headers_mut().insert(ALLOW, methods);
+    response
+}
+
+impl RegisteredType {
+    /// Returns the answer to a method that asks no actor.
+    fn method_refusal(&self, method: &Method, accepts: Accepts) -> Option<Response<Bytes>> {
+        let methods = match self.is_post_only {
+            true => POST_ONLY_METHODS,
+            false => METHODS,
+        };
+        match *method {
+            Method::POST => None,
+            Method::GET | Method::HEAD if !self.is_post_only => None,
+            Method::OPTIONS => Some(allowed(methods)),
+            _ => Some(not_allowed(methods, accepts)),
+        }
+    }
 }

@@ -1,22 +1,56 @@
-//! Responses: answers of actors, their refusals, and what the server itself says.
+//! Responses: answers of actors, their refusals, and what the server itself refuses.
 //!
-//! The text of a panic is never part of one.
+//! The text of a panic is never part of one. All refusals of a server have one form: JSON, or a line of
+//! text for a client that takes no JSON.
 
 use greenroom::{AskError, Refusal, RefusalKind};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::ext::ReasonPhrase;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 
+use crate::HttpResponse;
 use crate::values::answer::Answers;
-use crate::values::faulted;
+use crate::values::{DecodeProblem, faulted, shown};
 
 /// A response whose body is there.
 pub(super) type FullResponse = Response<Full<Bytes>>;
 
+/// A client that accepts this gets an envelope.
+const ENVELOPE: &str = "application/vnd.layer_cake+json";
+
+/// What a client accepts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Accepts {
+    /// The form of answers.
+    pub(super) form: Answers,
+    /// What is refused may be JSON.
+    is_json: bool,
+}
+
+impl Accepts {
+    /// Reads what a client accepts of a server whose answers usually have this form.
+    pub(super) fn of(headers: &HeaderMap, usual: Answers) -> Self {
+        let fields = headers.get_all(ACCEPT).iter();
+        let media = fields.filter_map(|field| field.to_str().ok());
+        let media = media.flat_map(|field| field.split(','));
+        let (mut form, mut is_any, mut is_json) = (usual, true, false);
+        for media in media {
+            is_any = false;
+            match media.split(';').next().unwrap_or_default().trim() {
+                ENVELOPE if usual == Answers::Plain => (form, is_json) = (Answers::Envelope, true),
+                ENVELOPE | "application/json" | "application/*" | "*/*" => is_json = true,
+                _ => {}
+            }
+        }
+        let is_json = is_any || is_json;
+        Accepts { form, is_json }
+    }
+}
+
 /// Returns the answer to a request that an actor has not answered.
-pub(super) fn of_error(error: AskError, form: Answers) -> Response<Bytes> {
+pub(super) fn of_error(error: AskError, accepts: Accepts) -> Response<Bytes> {
     let (status, refusal) = match error {
         AskError::Refused(refusal) => (status_of(&refusal), refusal),
         AskError::Closed(_) => (
@@ -30,7 +64,7 @@ pub(super) fn of_error(error: AskError, form: Answers) -> Response<Bytes> {
         AskError::Deadlock(_) => (500, Refusal::new("deadlock", "actors wait for each other")),
         _ => (500, Refusal::new("no reply", "the actor gave no answer")),
     };
-    of_refusal(status, &refusal, form)
+    of_refusal(status, &refusal, accepts)
 }
 
 fn status_of(refusal: &Refusal) -> u16 {
@@ -51,16 +85,19 @@ fn status_of(refusal: &Refusal) -> u16 {
     }
 }
 
-pub(super) fn of_refusal(status: u16, refusal: &Refusal, form: Answers) -> Response<Bytes> {
-    let body = faulted::to_json(refusal, form);
-    let mut response = Response::new(body);
-    let (known, phrase) = reason(status);
-    *response.status_mut() = known;
-    response
-        .extensions_mut()
-        .insert(ReasonPhrase::from_static(phrase));
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(CONTENT_TYPE, json);
+pub(super) fn of_refusal(status: u16, refusal: &Refusal, accepts: Accepts) -> Response<Bytes> {
+    // Clients of layer_cake read JSON, and say nothing of it.
+    let is_json = accepts.is_json || accepts.form == Answers::LayerCake;
+    let mut response = match is_json {
+        true => {
+            let json = faulted::to_json(refusal, accepts.form);
+            let response = HttpResponse::new(status, json);
+            response
+                .header("content-type", "application/json")
+                .complete()
+        }
+        false => of_text(status, refusal.to_string()),
+    };
     if status == 503 {
         let seconds = refusal.average().map_or(1, |average| average.as_secs() + 1);
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
@@ -68,16 +105,39 @@ pub(super) fn of_refusal(status: u16, refusal: &Refusal, form: Answers) -> Respo
     response
 }
 
-/// Returns a status and the phrase that layer_cake gives statuses of its class.
-fn reason(status: u16) -> (StatusCode, &'static [u8]) {
-    let known = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let phrase: &[u8] = match known.as_u16() {
-        500.. => b"Server Error",
-        400.. => b"Client Error",
-        300.. => b"Redirection",
-        _ => b"OK",
+/// Returns what the server itself refuses, for this reason.
+pub(super) fn of_own(status: u16, why: impl Into<String>, accepts: Accepts) -> Response<Bytes> {
+    let why = why.into();
+    if !accepts.is_json || accepts.form == Answers::LayerCake {
+        return of_text(status, why);
+    }
+    let refusal = match status {
+        408 | 504 => Refusal::of(RefusalKind::TimedOut, why),
+        503 => Refusal::of(RefusalKind::Overloaded, why),
+        _ => {
+            let known = StatusCode::from_u16(status).ok();
+            let phrase = known.and_then(|status| status.canonical_reason());
+            Refusal::new(phrase.unwrap_or_default().to_ascii_lowercase(), why)
+        }
     };
-    (known, phrase)
+    of_refusal(status, &refusal.with_error_code(status.into()), accepts)
+}
+
+/// Returns the refusal of a request that is no value of its type.
+pub(super) fn unrecovered(
+    head: Option<&Parts>,
+    problem: &DecodeProblem,
+    accepts: Accepts,
+) -> Response<Bytes> {
+    let uri = head.map_or(String::new(), |head| {
+        format!(" {}", shown(&head.uri.to_string()))
+    });
+    let condition = format!("cannot recover request{uri}");
+    let refusal = Refusal::new(condition, problem.to_string());
+    match accepts.form {
+        Answers::LayerCake => of_text(400, refusal.to_string()),
+        _ => of_refusal(400, &refusal.with_error_code(400), accepts),
+    }
 }
 
 /// Returns a value as a response. Its fields take the memory of `used`.
@@ -90,7 +150,7 @@ pub(super) fn of_json(json: Bytes, mut used: HeaderMap) -> FullResponse {
     response
 }
 
-/// Returns an answer of the server itself: a status and a line of text.
-pub(super) fn of_text(status: u16, text: impl Into<String>) -> Response<Bytes> {
-    crate::HttpResponse::new(status, text.into()).complete()
+/// Returns a status and a line of text.
+fn of_text(status: u16, text: impl Into<String>) -> Response<Bytes> {
+    HttpResponse::new(status, text.into()).complete()
 }

@@ -5,6 +5,8 @@ use std::cell::Cell;
 use hyper::body::Bytes;
 use serde::Serialize;
 
+use super::strict::{MapForm, Strict};
+
 /// Which form answers have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Answers {
@@ -14,6 +16,19 @@ pub enum Answers {
     /// `{"value":["type",answer,[]]}`. The type's name is that of
     /// [`name`](crate::ServerBuilder::name), or it is derived from the type.
     Envelope,
+    /// The envelope as programs on layer_cake have it: maps are lists of pairs, such as
+    /// `[["a",1]]`, in requests as well. What the server itself refuses is a line of text.
+    LayerCake,
+}
+
+impl Answers {
+    /// Returns how maps are written, and may be read.
+    pub(crate) fn maps(self) -> MapForm {
+        match self {
+            Answers::Plain | Answers::Envelope => MapForm::Object,
+            Answers::LayerCake => MapForm::Pairs,
+        }
+    }
 }
 
 /// The room that a thread keeps, in bytes.
@@ -24,21 +39,19 @@ thread_local! {
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Returns a value as JSON.
+/// Returns a value as JSON, or an error if it has a number that JSON does not have.
 pub(crate) fn to_json<T: Serialize>(
     form: Answers,
     name: &str,
     value: &T,
 ) -> serde_json::Result<Bytes> {
-    let mut room = ROOM.take();
+    let (mut room, value) = (ROOM.take(), Strict(value, form.maps()));
     match form {
-        Answers::Plain => serde_json::to_writer(&mut room, value)?,
-        Answers::Envelope => serde_json::to_writer(
-            &mut room,
-            &Envelope {
-                value: (name, value, [(); 0]),
-            },
-        )?,
+        Answers::Plain => serde_json::to_writer(&mut room, &value)?,
+        Answers::Envelope | Answers::LayerCake => {
+            let value = (name, value, [(); 0]);
+            serde_json::to_writer(&mut room, &Envelope { value })?;
+        }
     }
     // A large room goes with its answer, and a small one stays with the thread.
     if room.capacity() > KEPT {
@@ -71,5 +84,8 @@ mod tests {
             to_json(Answers::Plain, "", &table).unwrap(),
             "[[0.5,1.0],[]]"
         );
+        let map = std::collections::BTreeMap::from([("a", 1)]);
+        let json = to_json(Answers::LayerCake, "map<unicode,integer8>", &map).unwrap();
+        assert_eq!(json, r#"{"value":["map<unicode,integer8>",[["a",1]],[]]}"#);
     }
 }

@@ -1,4 +1,4 @@
-//! A refusal as JSON: the `Faulted` of layer_cake, and the messages derived from it.
+//! A refusal as JSON: plain, or as layer_cake's `Faulted` and the messages derived from it.
 
 use greenroom::{Refusal, RefusalKind};
 use hyper::body::Bytes;
@@ -9,46 +9,106 @@ use super::answer::{Answers, to_json as enveloped};
 
 #[derive(Serialize, Deserialize)]
 struct Faulted {
-    /// The name of the kind.
-    #[serde(default)]
+    /// The name of the kind, which an envelope has beside the value.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     kind: String,
     condition: String,
+    /// Some programs have none.
     #[serde(default)]
-    explanation: String,
+    explanation: Option<String>,
     #[serde(default)]
     error_code: Option<i64>,
     #[serde(default)]
     exit_status: Option<i32>,
+    /// The services that are not there, which a message of layer_cake names.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    unavailable: Option<[String; 0]>,
 }
 
-/// The kinds and their names. Every other kind has the last name.
-const KINDS: &[(RefusalKind, &str)] = &[
-    (RefusalKind::Aborted, "Aborted"),
-    (RefusalKind::TimedOut, "TimedOut"),
-    (RefusalKind::Unavailable, "TemporarilyUnavailable"),
-    (RefusalKind::Busy, "Busy"),
-    (RefusalKind::Overloaded, "Overloaded"),
-    (RefusalKind::OutOfService, "OutOfService"),
-    (RefusalKind::ToBeConfirmed, "ToBeConfirmed"),
-    (RefusalKind::NotListening, "NotListening"),
-    (RefusalKind::NotConnected, "NotConnected"),
-    (RefusalKind::NotAccepted, "NotAccepted"),
-    (RefusalKind::Fault, "Faulted"),
+/// The kinds, their names, and the names of layer_cake's types. Every other kind has the last name.
+const KINDS: &[(RefusalKind, &str, &str)] = &[
+    (
+        RefusalKind::Aborted,
+        "Aborted",
+        "layer_cake.point_runtime.Aborted",
+    ),
+    (
+        RefusalKind::TimedOut,
+        "TimedOut",
+        "layer_cake.point_runtime.TimedOut",
+    ),
+    (
+        RefusalKind::Unavailable,
+        "Unavailable",
+        "layer_cake.point_runtime.TemporarilyUnavailable",
+    ),
+    (RefusalKind::Busy, "Busy", "layer_cake.point_runtime.Busy"),
+    (
+        RefusalKind::Overloaded,
+        "Overloaded",
+        "layer_cake.point_runtime.Overloaded",
+    ),
+    (
+        RefusalKind::OutOfService,
+        "OutOfService",
+        "layer_cake.point_runtime.OutOfService",
+    ),
+    (
+        RefusalKind::ToBeConfirmed,
+        "ToBeConfirmed",
+        "layer_cake.point_runtime.ToBeConfirmed",
+    ),
+    (
+        RefusalKind::NotListening,
+        "NotListening",
+        "layer_cake.listen_connect.NotListening",
+    ),
+    (
+        RefusalKind::NotConnected,
+        "NotConnected",
+        "layer_cake.listen_connect.NotConnected",
+    ),
+    (
+        RefusalKind::NotAccepted,
+        "NotAccepted",
+        "layer_cake.listen_connect.NotAccepted",
+    ),
+    (
+        RefusalKind::Fault,
+        "Fault",
+        "layer_cake.point_runtime.Faulted",
+    ),
 ];
 
 pub(crate) fn to_json(refusal: &Refusal, form: Answers) -> Bytes {
-    let named = KINDS.iter().find(|(kind, _)| *kind == refusal.kind());
-    let name = named.map_or("Faulted", |(_, name)| name);
+    let kind = refusal.kind();
+    let named = KINDS.iter().find(|(other, ..)| *other == kind);
+    let (_, own, foreign) = named.unwrap_or(&KINDS[KINDS.len() - 1]);
+    let is_plain = form == Answers::Plain;
     let faulted = Faulted {
-        kind: name.to_owned(),
+        kind: if is_plain {
+            (*own).to_owned()
+        } else {
+            String::new()
+        },
         condition: refusal.condition().to_owned(),
-        explanation: refusal.explanation().to_owned(),
+        explanation: Some(refusal.explanation().to_owned()),
         error_code: refusal.error_code(),
         exit_status: refusal.exit_status(),
+        unavailable: (!is_plain && kind == RefusalKind::Unavailable).then_some([]),
     };
-    let json = enveloped(form, &format!("layer_cake.{name}"), &faulted);
+    let json = enveloped(form, foreign, &faulted);
     // A struct of texts and numbers is always JSON.
     json.unwrap_or_default()
+}
+
+/// Returns the kind that is called so, or whose type of layer_cake has this name, in any module.
+fn kind_of(name: &str) -> RefusalKind {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let own = last(name);
+    let mut kinds = KINDS.iter();
+    let kind = kinds.find(|(_, word, foreign)| own == *word || own == last(foreign));
+    kind.map_or(RefusalKind::Fault, |(kind, ..)| *kind)
 }
 
 /// Returns the refusal that was answered with this status: the one in the body, or one that says
@@ -65,22 +125,20 @@ pub(crate) fn from_json(status: u16, body: &[u8]) -> Refusal {
     let Ok(faulted) = serde_json::from_value::<Faulted>(value) else {
         return of_status(status, body);
     };
-    let name = name.unwrap_or(faulted.kind);
-    let own = name.rsplit('.').next().unwrap_or_default();
-    let kind = KINDS.iter().find(|(_, name)| *name == own);
-    let refusal = match kind {
-        Some((kind, _)) if *kind != RefusalKind::Fault => {
-            let plain = Refusal::of(*kind, &*faulted.explanation);
+    let explanation = faulted.explanation.unwrap_or_default();
+    let refusal = match kind_of(&name.unwrap_or(faulted.kind)) {
+        RefusalKind::Fault => Refusal::new(faulted.condition, explanation),
+        kind => {
+            let plain = Refusal::of(kind, &*explanation);
             // A kind has one condition, so another one is a part of the explanation.
             match plain.condition() == faulted.condition {
                 true => plain,
                 false => {
-                    let said = Refusal::new(&*faulted.condition, &*faulted.explanation);
-                    Refusal::of(*kind, said.to_string())
+                    let said = Refusal::new(&*faulted.condition, explanation);
+                    Refusal::of(kind, said.to_string())
                 }
             }
         }
-        _ => Refusal::new(faulted.condition, faulted.explanation),
     };
     let refusal = match faulted.error_code {
         Some(code) => refusal.with_error_code(code),
@@ -122,13 +180,27 @@ mod tests {
         let own = Refusal::new("short", "and stout")
             .with_error_code(418)
             .with_exit_status(3);
-        let kinds = KINDS.iter().map(|(kind, _)| Refusal::of(*kind, "why"));
+        let kinds = KINDS.iter().map(|(kind, ..)| Refusal::of(*kind, "why"));
         for refusal in kinds.chain([own]) {
-            for form in [Answers::Plain, Answers::Envelope] {
+            for form in [Answers::Plain, Answers::Envelope, Answers::LayerCake] {
                 let json = to_json(&refusal, form);
                 assert_eq!(from_json(500, &json), refusal);
             }
         }
+    }
+
+    #[test]
+    fn a_refusal_has_the_names_of_its_form() {
+        let refusal = Refusal::of(RefusalKind::Unavailable, "soon");
+        let plain = to_json(&refusal, Answers::Plain);
+        assert!(plain.starts_with(br#"{"kind":"Unavailable","condition":"#));
+        let envelope = String::from_utf8(to_json(&refusal, Answers::LayerCake).to_vec()).unwrap();
+        let name = "layer_cake.point_runtime.TemporarilyUnavailable";
+        assert!(envelope.starts_with(&format!("{{\"value\":[\"{name}\",{{\"condition\":")));
+        assert!(
+            envelope.ends_with(",\"unavailable\":[]},[]]}"),
+            "{envelope}"
+        );
     }
 
     #[test]

@@ -11,22 +11,40 @@ use super::problem::{DecodeProblem, shown};
 /// A field: its key and its value.
 pub(crate) type Field<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// Returns the fields that are not empty.
-pub(crate) fn fields(text: &str) -> Result<Vec<Field<'_>>, DecodeProblem> {
-    let mut fields = Vec::new();
+/// The fields of a text that are not empty.
+pub(crate) struct FieldList<'a> {
+    /// Those before the first part that is no field.
+    pub(super) right: Vec<Field<'a>>,
+    /// What is wrong with that part. Problems of the fields before it come first.
+    pub(super) problem: Option<DecodeProblem>,
+}
+
+pub(crate) fn fields(text: &str) -> FieldList<'_> {
+    let (mut right, mut problem) = (Vec::new(), None);
     for part in text.split('&').filter(|part| !part.is_empty()) {
-        let Some((key, value)) = part.split_once('=') else {
-            let key = decode(part)?;
-            return Err(DecodeProblem::new(format!(
-                "unexpected field {} query",
-                shown(&key)
-            )));
-        };
-        if !value.is_empty() {
-            fields.push((decode(key)?, decode(value)?));
+        match field(part) {
+            Ok(Some(field)) => right.push(field),
+            Ok(None) => {}
+            Err(found) => {
+                problem = Some(found);
+                break;
+            }
         }
     }
-    Ok(fields)
+    FieldList { right, problem }
+}
+
+/// Reads a field. Returns `None` if it is empty.
+fn field(part: &str) -> Result<Option<Field<'_>>, DecodeProblem> {
+    let Some((key, value)) = part.split_once('=') else {
+        let key = decode(part)?;
+        let text = format!("unexpected field {} query", shown(&key));
+        return Err(DecodeProblem::new(text));
+    };
+    if value.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some((decode(key)?, decode(value)?)))
 }
 
 fn decode(text: &str) -> Result<Cow<'_, str>, DecodeProblem> {
@@ -62,10 +80,12 @@ mod tests {
     use super::fields;
 
     fn read(text: &str) -> Result<Vec<(String, String)>, String> {
-        let fields = fields(text).map_err(|problem| problem.to_string())?;
-        let owned = fields
-            .into_iter()
-            .map(|(key, value)| (key.into(), value.into()));
+        let fields = fields(text);
+        if let Some(problem) = fields.problem {
+            return Err(problem.to_string());
+        }
+        let right = fields.right.into_iter();
+        let owned = right.map(|(key, value)| (key.into(), value.into()));
         Ok(owned.collect())
     }
 

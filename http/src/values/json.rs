@@ -5,11 +5,14 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::limits::JsonLimits;
 use super::members::from_object;
+use super::pairs::PairsValue;
 use super::problem::DecodeProblem;
+use super::rules::JsonRules;
+use super::strict::MapForm;
 
 /// Reads a value of the type of this name.
 ///
@@ -17,36 +20,58 @@ use super::problem::DecodeProblem;
 /// with the only member `value` is an envelope, unless only the object itself is of the type.
 pub(crate) fn from_json<T: DeserializeOwned>(
     name: &str,
-    limits: JsonLimits,
+    rules: JsonRules,
     body: &[u8],
 ) -> Result<T, DecodeProblem> {
-    limits.check(body)?;
+    rules.check(body)?;
     let body: &RawValue = serde_json::from_slice(body).map_err(DecodeProblem::custom)?;
     let envelope = match Object::of(body)? {
         Some(Object(mut members)) if members.len() == 1 => members.pop(),
         _ => None,
     };
     let Some((_, inner)) = envelope.filter(|(JsonKey(key), _)| key == "value") else {
-        return read(name, body);
+        return read(name, rules, body);
     };
     // The value may be plain, have a name beside it, or be an object with a member `value`.
-    let problem = match read(name, inner) {
+    let problem = match read(name, rules, inner) {
         Ok(value) => return Ok(value),
         Err(problem) => problem,
     };
     type Named<'a> = (JsonKey<'a>, &'a RawValue, Vec<IgnoredAny>);
     let named = serde_json::from_str::<Named<'_>>(inner.get());
-    let named = named.ok().and_then(|(_, value, _)| read(name, value).ok());
-    named.or_else(|| read(name, body).ok()).ok_or(problem)
+    let named = named
+        .ok()
+        .and_then(|(_, value, _)| read(name, rules, value).ok());
+    named
+        .or_else(|| read(name, rules, body).ok())
+        .ok_or(problem)
 }
 
-fn read<T: DeserializeOwned>(name: &str, json: &RawValue) -> Result<T, DecodeProblem> {
-    match Object::of(json)? {
-        Some(Object(members)) => {
-            let members = members.iter().map(|(JsonKey(key), value)| (&**key, *value));
-            from_object(name, members)
+/// Reads a value of any type, in which maps have this form.
+pub(crate) fn from_value<T: DeserializeOwned>(value: &Value, maps: MapForm) -> Result<T, String> {
+    match maps {
+        MapForm::Object => T::deserialize(value).map_err(|error| error.to_string()),
+        MapForm::Pairs => {
+            T::deserialize(PairsValue(value.clone())).map_err(|error| error.to_string())
         }
-        None => serde_json::from_str(json.get()).map_err(DecodeProblem::custom),
+    }
+}
+
+fn read<T: DeserializeOwned>(
+    name: &str,
+    rules: JsonRules,
+    json: &RawValue,
+) -> Result<T, DecodeProblem> {
+    match (Object::of(json)?, rules.maps) {
+        (Some(Object(members)), maps) => {
+            let members = members.iter().map(|(JsonKey(key), value)| (&**key, *value));
+            from_object(name, maps, members)
+        }
+        (None, MapForm::Object) => serde_json::from_str(json.get()).map_err(DecodeProblem::custom),
+        (None, MapForm::Pairs) => {
+            let value = PairsValue::of(json.get()).map_err(DecodeProblem::custom)?;
+            T::deserialize(value)
+        }
     }
 }
 
@@ -96,7 +121,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
 mod tests {
     use serde::Deserialize;
 
-    use super::{JsonLimits, from_json};
+    use super::{JsonRules, MapForm, from_json};
 
     #[derive(Debug, Deserialize, PartialEq)]
     struct Xy {
@@ -110,10 +135,14 @@ mod tests {
         value: u32,
     }
 
-    const LIMITS: JsonLimits = JsonLimits { depth: 8, list: 8 };
+    const RULES: JsonRules = JsonRules {
+        depth: 8,
+        list: 8,
+        maps: MapForm::Object,
+    };
 
     fn read<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, String> {
-        from_json("Xy", LIMITS, body.as_bytes()).map_err(|problem| problem.to_string())
+        from_json("Xy", RULES, body.as_bytes()).map_err(|problem| problem.to_string())
     }
 
     #[test]

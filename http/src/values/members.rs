@@ -10,22 +10,24 @@ use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
 
-use super::fields::Field;
-use super::limits::JsonLimits;
+use super::fields::FieldList;
+use super::pairs::PairsValue;
 use super::problem::DecodeProblem;
+use super::rules::JsonRules;
+use super::strict::MapForm;
 use super::text::{FieldText, MemberKey};
 
 /// Reads a value from the fields of a query or a form, for the type of this name.
 pub(crate) fn from_fields<T: DeserializeOwned>(
     name: &str,
-    limits: JsonLimits,
-    fields: &[Field<'_>],
+    rules: JsonRules,
+    fields: &FieldList<'_>,
 ) -> Result<T, DecodeProblem> {
     let read = |is_json| {
-        let text = |text| MemberValue::FieldText(FieldText::new(text, limits, is_json));
-        let members = fields.iter();
+        let text = |text| MemberValue::FieldText(FieldText::new(text, rules, is_json));
+        let members = fields.right.iter();
         let members = members.map(|(key, value)| (&**key, text(&**value)));
-        read(name, "query", members.collect())
+        read(name, "query", members.collect(), fields.problem.clone())
     };
     let problem = match read(true) {
         Ok(value) => return Ok(value),
@@ -38,29 +40,33 @@ pub(crate) fn from_fields<T: DeserializeOwned>(
 /// Reads a value from the members of an object of JSON.
 pub(super) fn from_object<'a, T: DeserializeOwned>(
     name: &'a str,
+    maps: MapForm,
     members: impl Iterator<Item = (&'a str, &'a RawValue)>,
 ) -> Result<T, DecodeProblem> {
-    let members = members.map(|(key, value)| (key, MemberValue::Json(value)));
-    read(name, "body", members.collect())
+    let members = members.map(|(key, value)| (key, MemberValue::Json(value, maps)));
+    read(name, "body", members.collect(), None)
 }
 
 fn read<'a, T: DeserializeOwned>(
     name: &'a str,
     part: &'static str,
     members: Vec<(&'a str, MemberValue<'a>)>,
+    problem: Option<DecodeProblem>,
 ) -> Result<T, DecodeProblem> {
     T::deserialize(NamedMembers {
         name,
         part,
+        known: None,
         members: members.into_iter(),
         next: None,
+        problem,
     })
 }
 
 #[derive(Clone, Copy)]
 enum MemberValue<'a> {
     FieldText(FieldText<'a>),
-    Json(&'a RawValue),
+    Json(&'a RawValue, MapForm),
 }
 
 /// The members of a value of the type of this name.
@@ -68,21 +74,26 @@ struct NamedMembers<'a> {
     name: &'a str,
     /// The part of the request in which they are.
     part: &'static str,
+    /// The members that the type has, if it lists them.
+    known: Option<&'static [&'static str]>,
     members: vec::IntoIter<(&'a str, MemberValue<'a>)>,
     /// The member whose key was read.
     next: Option<(&'a str, MemberValue<'a>)>,
+    /// What is wrong behind the last member.
+    problem: Option<DecodeProblem>,
 }
 
-impl NamedMembers<'_> {
-    fn check(&self, known: &[&str]) -> Result<(), DecodeProblem> {
-        let unknown = self
-            .members
-            .as_slice()
-            .iter()
-            .find(|(key, _)| !known.contains(key));
-        match unknown {
-            Some((key, _)) => Err(DecodeProblem::unknown_key(key, self.name, self.part)),
-            None => Ok(()),
+impl<'a> NamedMembers<'a> {
+    /// Takes the next member, unless it, or what is in its place, is wrong.
+    fn take(&mut self) -> Result<Option<(&'a str, MemberValue<'a>)>, DecodeProblem> {
+        let Some(next) = self.members.next() else {
+            return self.problem.take().map_or(Ok(None), Err);
+        };
+        match self.known {
+            Some(known) if !known.contains(&next.0) => {
+                Err(DecodeProblem::unknown_key(next.0, self.name, self.part))
+            }
+            _ => Ok(Some(next)),
         }
     }
 }
@@ -95,17 +106,18 @@ impl<'de> Deserializer<'de> for NamedMembers<'de> {
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
-        self,
+        mut self,
         _name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeProblem> {
-        self.check(fields)?;
+        self.known = Some(fields);
         self.deserialize_any(visitor)
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
-        self.check(&[])?;
+    fn deserialize_unit<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, DecodeProblem> {
+        self.known = Some(&[]);
+        self.take()?;
         visitor.visit_unit()
     }
 
@@ -130,12 +142,12 @@ impl<'de> Deserializer<'de> for NamedMembers<'de> {
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
-        self,
+        mut self,
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeProblem> {
-        self.check(variants)?;
+        self.known = Some(variants);
         if self.members.len() > 1 {
             return Err(DecodeProblem::new("more than one variant"));
         }
@@ -155,7 +167,7 @@ impl<'de> MapAccess<'de> for NamedMembers<'de> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, DecodeProblem> {
-        self.next = self.members.next();
+        self.next = self.take()?;
         let Some((key, _)) = self.next else {
             return Ok(None);
         };
@@ -171,7 +183,11 @@ impl<'de> MapAccess<'de> for NamedMembers<'de> {
         };
         let read = match member {
             MemberValue::FieldText(text) => seed.deserialize(text),
-            MemberValue::Json(value) => {
+            MemberValue::Json(value, MapForm::Pairs) => {
+                let value = PairsValue::of(value.get()).map_err(DecodeProblem::of_member);
+                value.and_then(|value| seed.deserialize(value))
+            }
+            MemberValue::Json(value, MapForm::Object) => {
                 let mut json = serde_json::Deserializer::from_str(value.get());
                 seed.deserialize(&mut json)
                     .map_err(DecodeProblem::of_member)
@@ -188,20 +204,23 @@ mod tests {
     use serde::Deserialize;
     use serde::de::DeserializeOwned;
 
-    use super::super::{JsonLimits, fields, from_json};
+    use super::super::{JsonRules, MapForm, fields, from_json};
     use super::from_fields;
 
-    const LIMITS: JsonLimits = JsonLimits { depth: 8, list: 8 };
+    const RULES: JsonRules = JsonRules {
+        depth: 8,
+        list: 8,
+        maps: MapForm::Object,
+    };
 
     fn of_query<T: DeserializeOwned>(query: &str) -> Result<T, String> {
-        let fields = fields(query).unwrap();
-        from_fields("T", LIMITS, &fields).map_err(|problem| problem.to_string())
+        from_fields("T", RULES, &fields(query)).map_err(|problem| problem.to_string())
     }
 
     /// Reads the same value from a query and from an object.
     fn both<T: DeserializeOwned + PartialEq + std::fmt::Debug>(query: &str, json: &str) -> T {
         let value = of_query(query).unwrap();
-        let of_json = from_json("T", LIMITS, json.as_bytes());
+        let of_json = from_json("T", RULES, json.as_bytes());
         assert_eq!(of_json.as_ref(), Ok(&value));
         value
     }
@@ -261,7 +280,7 @@ mod tests {
             Shape::Point
         );
         // The form in which serde itself writes a variant without a value.
-        assert_eq!(from_json("T", LIMITS, b"\"Point\""), Ok(Shape::Point));
+        assert_eq!(from_json("T", RULES, b"\"Point\""), Ok(Shape::Point));
         for (wrong, why) in [
             ("Cube=1", "unknown key \"Cube\" in \"T\" query"),
             ("Circle=1&Line=[1,2]", "more than one variant"),
@@ -349,7 +368,7 @@ mod tests {
     #[test]
     fn the_first_wrong_member_is_named_and_none_may_come_twice() {
         let of_json = |json: &str| {
-            let read = from_json::<Page>("T", LIMITS, json.as_bytes());
+            let read = from_json::<Page>("T", RULES, json.as_bytes());
             read.unwrap_err().to_string()
         };
         let why = "no conversion for \"word\" (invalid type: integer `1`, expected a string)";

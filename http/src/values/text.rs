@@ -4,14 +4,16 @@ use serde::de::{Deserialize, Deserializer, Error, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-use super::limits::JsonLimits;
+use super::pairs::PairsValue;
 use super::problem::DecodeProblem;
+use super::rules::JsonRules;
+use super::strict::MapForm;
 
 /// The text of a field, as a value of the type that the field has.
 #[derive(Clone, Copy)]
 pub(super) struct FieldText<'a> {
     text: &'a str,
-    limits: JsonLimits,
+    rules: JsonRules,
     /// Where a type takes any value, JSON is one. Otherwise each text is a string.
     is_json: bool,
 }
@@ -20,16 +22,19 @@ pub(super) struct FieldText<'a> {
 macro_rules! as_json {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
-            self.json(|json| json.$method(visitor))
+            match self.rules.maps {
+                MapForm::Object => self.json(|json| json.$method(visitor)),
+                MapForm::Pairs => self.pairs()?.$method(visitor),
+            }
         }
     )*};
 }
 
 impl<'a> FieldText<'a> {
-    pub(super) fn new(text: &'a str, limits: JsonLimits, is_json: bool) -> Self {
+    pub(super) fn new(text: &'a str, rules: JsonRules, is_json: bool) -> Self {
         FieldText {
             text,
-            limits,
+            rules,
             is_json,
         }
     }
@@ -40,11 +45,17 @@ impl<'a> FieldText<'a> {
             &mut serde_json::Deserializer<serde_json::de::StrRead<'a>>,
         ) -> serde_json::Result<R>,
     ) -> Result<R, DecodeProblem> {
-        self.limits.check(self.text.as_bytes())?;
+        self.rules.check(self.text.as_bytes())?;
         let mut json = serde_json::Deserializer::from_str(self.text);
         let value = read(&mut json).map_err(DecodeProblem::custom)?;
         json.end().map_err(DecodeProblem::custom)?;
         Ok(value)
+    }
+
+    /// Returns the value of JSON in which maps may be lists of pairs.
+    fn pairs(self) -> Result<PairsValue, DecodeProblem> {
+        self.rules.check(self.text.as_bytes())?;
+        PairsValue::of(self.text).map_err(DecodeProblem::custom)
     }
 }
 
@@ -172,7 +183,11 @@ pub(super) struct MemberKey<'a>(pub(super) &'a str);
 macro_rules! as_text {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
-            const NONE: JsonLimits = JsonLimits { depth: 1, list: 1 };
+            const NONE: JsonRules = JsonRules {
+                depth: 1,
+                list: 1,
+                maps: MapForm::Object,
+            };
             FieldText::new(self.0, NONE, false).$method(visitor)
         }
     )*};
@@ -230,11 +245,16 @@ mod tests {
     use serde::Deserialize;
     use serde::de::DeserializeOwned;
 
-    use super::{FieldText, JsonLimits};
+    use super::{FieldText, JsonRules, MapForm};
 
     fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-        let limits = JsonLimits { depth: 4, list: 4 };
-        T::deserialize(FieldText::new(text, limits, true)).map_err(|problem| problem.to_string())
+        read_with(MapForm::Object, text)
+    }
+
+    fn read_with<T: DeserializeOwned>(maps: MapForm, text: &str) -> Result<T, String> {
+        let (depth, list) = (4, 4);
+        let rules = JsonRules { depth, list, maps };
+        T::deserialize(FieldText::new(text, rules, true)).map_err(|problem| problem.to_string())
     }
 
     #[derive(Debug, Deserialize, PartialEq)]
@@ -269,6 +289,15 @@ mod tests {
         assert_eq!(read("7"), Ok(Meters(7.0)));
         assert_eq!(read("7"), Ok(Some(7)));
         assert_eq!(read("null"), Ok(()));
+    }
+
+    #[test]
+    fn maps_may_be_lists_of_pairs() {
+        let map = Ok(BTreeMap::from([("a".to_owned(), 1)]));
+        assert_eq!(read_with(MapForm::Pairs, r#"[["a",1]]"#), map);
+        assert_eq!(read_with(MapForm::Pairs, r#"{"a":1}"#), map);
+        assert_eq!(read_with(MapForm::Pairs, "2.5e3"), Ok(2500.0));
+        assert!(read::<BTreeMap<String, u8>>(r#"[["a",1]]"#).is_err());
     }
 
     #[test]

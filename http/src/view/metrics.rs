@@ -25,6 +25,7 @@ use crate::message::HttpResponse;
 /// | `greenroom_injector`, `greenroom_tasks`, `greenroom_actors`, `greenroom_waiting_messages` | gauge | |
 /// | `greenroom_http_requests_total` | counter | `type`, `status` |
 /// | `greenroom_http_limits_total` | counter | `limit` |
+/// | `greenroom_http_refused_callers_total` | counter | `cause` |
 /// | `greenroom_http_connections_total` | counter | |
 /// | `greenroom_spool_idle`, `greenroom_spool_busy`, `greenroom_spool_waiting` | gauge | `spool` |
 /// | `greenroom_spool_average_seconds` | gauge | `spool` |
@@ -179,6 +180,13 @@ impl MetricsSnapshot {
         let rows = self.numbers.limits.iter();
         let rows = rows.map(|(limit, count)| (vec![(*limit).to_owned()], *count as f64));
         family(encoder, limits, Counter, &["limit"], rows)?;
+        let refused = (
+            "greenroom_http_refused_callers",
+            "Requests that were refused for their host, origin or site",
+        );
+        let rows = self.numbers.refused.iter();
+        let rows = rows.map(|(cause, count)| (vec![(*cause).to_owned()], *count as f64));
+        family(encoder, refused, Counter, &["cause"], rows)?;
         let accepted = (
             "greenroom_http_connections",
             "Connections that were accepted",

@@ -39,6 +39,11 @@ impl Mount {
         }
     }
 
+    /// Creates a page that is always the same.
+    pub(crate) fn fixed(path: &'static str, page: HttpResponse) -> Self {
+        Mount::new(path, move |_, _| page.clone())
+    }
+
     /// Adds the numbers of a spool to the [metrics](crate::metrics), under this name.
     ///
     /// The page holds a handle of the spool, as a clone does.

@@ -1,6 +1,6 @@
 //! The end of a chunked body, found byte by byte.
 
-use super::head::{HttpRefusal, bad};
+use super::head::{HttpRefusal, IN_TOKEN, bad};
 
 /// The bytes that the lines between chunks, and those after the last one, may have in all.
 const LINES: usize = 16 * 1024;
@@ -21,7 +21,7 @@ enum ChunkPosition {
     /// In the line before a chunk: its size so far, and the digits.
     Size(u64, usize),
     /// After the size: an extension, which is ignored.
-    Extension(u64),
+    Extension(u64, ExtensionPosition),
     /// After the CR of that line.
     SizeEnd(u64),
     Data(u64),
@@ -32,6 +32,57 @@ enum ChunkPosition {
     Trailer(bool),
     TrailerLf(bool),
     Over,
+}
+
+/// The part of the extensions of a chunk to which the next byte belongs. Each extension is `;name`,
+/// `;name=value` or `;name="value"`, with spaces between its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExtensionPosition {
+    /// Before a `;`.
+    Space,
+    /// Before a name.
+    Begin,
+    Name,
+    /// After a name and a space.
+    NameEnd,
+    /// Before a value.
+    Equals,
+    Value,
+    Quoted,
+    /// After a backslash between quotes.
+    Escaped,
+    /// After the last quote.
+    QuotedEnd,
+}
+
+impl ExtensionPosition {
+    /// Returns the position after a byte, or `None` if the byte may not be there.
+    fn step(self, byte: u8) -> Option<ExtensionPosition> {
+        use ExtensionPosition::{
+            Begin, Equals, Escaped, Name, NameEnd, Quoted, QuotedEnd, Space, Value,
+        };
+        let is_token = IN_TOKEN[usize::from(byte)];
+        Some(match (self, byte) {
+            (Begin | Name, _) if is_token => Name,
+            (Equals | Value, _) if is_token => Value,
+            (Space | Name | NameEnd | Value | QuotedEnd, b';') => Begin,
+            (Name | NameEnd, b'=') => Equals,
+            (Equals, b'"') => Quoted,
+            (Quoted, b'"') => QuotedEnd,
+            (Quoted, b'\\') => Escaped,
+            (Quoted | Escaped, b'\t' | b' '..=b'~' | 0x80..) => Quoted,
+            (Name | NameEnd, b'\t' | b' ') => NameEnd,
+            (Space | Value | QuotedEnd, b'\t' | b' ') => Space,
+            (Begin | Equals, b'\t' | b' ') => self,
+            _ => return None,
+        })
+    }
+
+    /// Returns whether the line may end here.
+    fn may_end(self) -> bool {
+        use ExtensionPosition::{Name, QuotedEnd, Value};
+        matches!(self, Name | Value | QuotedEnd)
+    }
 }
 
 impl Chunks {
@@ -86,11 +137,18 @@ impl Chunks {
             }
             // A size has at least one digit.
             (ChunkPosition::Size(_, 0), _) => return malformed,
-            (ChunkPosition::Size(size, _), b'\r') | (ChunkPosition::Extension(size), b'\r') => {
+            (ChunkPosition::Size(size, _), b'\r') => ChunkPosition::SizeEnd(size),
+            (ChunkPosition::Extension(size, position), b'\r') if position.may_end() => {
                 ChunkPosition::SizeEnd(size)
             }
-            (ChunkPosition::Size(size, _), b';') => ChunkPosition::Extension(size),
-            (ChunkPosition::Extension(size), b'\t' | b' '..=b'~') => ChunkPosition::Extension(size),
+            (ChunkPosition::Size(size, _), b';' | b' ' | b'\t') => {
+                let next = ExtensionPosition::Space.step(byte);
+                ChunkPosition::Extension(size, next.unwrap_or(ExtensionPosition::Space))
+            }
+            (ChunkPosition::Extension(size, position), byte) => match position.step(byte) {
+                Some(next) => ChunkPosition::Extension(size, next),
+                None => return malformed,
+            },
             (ChunkPosition::SizeEnd(0), b'\n') => ChunkPosition::Trailer(true),
             (ChunkPosition::SizeEnd(size), b'\n') => ChunkPosition::Data(size),
             (ChunkPosition::DataEnd, b'\r') => ChunkPosition::DataEndLf,
@@ -137,6 +195,7 @@ mod tests {
             "0\r\n\r\n",
             "3\r\nabc\r\n0\r\n\r\n",
             "00A;name=\"x y\"\r\n0123456789\r\n1\r\n\r\r\n0\r\nA: b\r\n\r\n",
+            "1;a\r\nx\r\n1;a=b;c\r\nx\r\n1 ; a = b ;c=\"\\\"é\"\r\nx\r\n0;d\r\n\r\n",
         ] {
             assert_eq!(read(body), Ok(Some(body.len())), "{body:?}");
             assert_eq!(read(&format!("{body}GET /")), Ok(Some(body.len())));
@@ -161,6 +220,15 @@ mod tests {
             "0\r\n\n",
             "0\r\nA: b\n\r\n",
             "1;\0\r\n",
+            "1;\r\na\r\n",
+            "1;=b\r\na\r\n",
+            "1;a=\r\na\r\n",
+            "1;a b\r\na\r\n",
+            "1;a=b c\r\na\r\n",
+            "1;a=\"b\r\na\r\n",
+            "1;a=\"b\"c\r\na\r\n",
+            "1;(\r\na\r\n",
+            "1;a \r\na\r\n",
         ] {
             assert_eq!(read(body), Err("malformed chunk"), "{body:?}");
         }

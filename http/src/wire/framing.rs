@@ -11,7 +11,20 @@ use crate::limits::Limits;
 /// Finds where requests begin and end.
 pub(crate) struct Framing<'a> {
     limits: &'a Limits,
+    host: HostRule,
     part: RequestPart,
+    /// The number of heads that have passed.
+    heads: u64,
+    /// An empty line before the next head has passed.
+    has_skipped: bool,
+}
+
+/// Whether a request of HTTP/1.1 must have a `Host`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostRule {
+    Required,
+    /// Clients of layer_cake send none.
+    Optional,
 }
 
 /// The part of a request to which the next byte belongs.
@@ -25,11 +38,18 @@ pub(super) enum RequestPart {
 }
 
 impl<'a> Framing<'a> {
-    pub(crate) fn new(limits: &'a Limits) -> Self {
+    pub(crate) fn new(limits: &'a Limits, host: HostRule) -> Self {
         Framing {
             limits,
+            host,
             part: RequestPart::Head(0),
+            heads: 0,
+            has_skipped: false,
         }
+    }
+
+    pub(crate) fn heads(&self) -> u64 {
+        self.heads
     }
 
     /// Returns whether the next byte belongs to a head, or begins one.
@@ -37,21 +57,28 @@ impl<'a> Framing<'a> {
         matches!(self.part, RequestPart::Head(_))
     }
 
-    /// Returns how many of the next bytes may pass: a whole head, or bytes of a body. None may
-    /// while a head is not complete: then it must be called again with the same bytes and more.
+    /// Returns how many of the next bytes may pass: a whole head, an empty line before it, which hyper
+    /// skips, or bytes of a body. None may while a head is not complete: then it must be called again
+    /// with the same bytes and more.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Result<usize, HttpRefusal> {
         let passed = match &mut self.part {
+            RequestPart::Head(0) if !self.has_skipped && bytes.starts_with(b"\r\n") => {
+                self.has_skipped = true;
+                return Ok(2);
+            }
             RequestPart::Head(seen) => {
-                let (end, next) = match whole(bytes, *seen, self.limits) {
+                let (end, next) = match whole(bytes, *seen, self.limits, self.host) {
                     Some(whole) => whole,
                     None => {
                         let Some(end) = find_end(bytes, seen, self.limits)? else {
                             return Ok(0);
                         };
-                        head::check(&bytes[..end], self.limits)?
+                        head::check(&bytes[..end], self.limits, self.host)?
                     }
                 };
                 self.part = next;
+                self.heads += 1;
+                self.has_skipped = false;
                 return Ok(end);
             }
             RequestPart::Sized(left) => {
@@ -75,8 +102,13 @@ impl<'a> Framing<'a> {
 }
 
 /// Returns the length of a head that has come at once and is right, and what follows it. Most do.
-fn whole(bytes: &[u8], seen: usize, limits: &Limits) -> Option<(usize, RequestPart)> {
-    let checked = (seen == 0).then(|| head::check(bytes, limits).ok());
+fn whole(
+    bytes: &[u8],
+    seen: usize,
+    limits: &Limits,
+    host: HostRule,
+) -> Option<(usize, RequestPart)> {
+    let checked = (seen == 0).then(|| head::check(bytes, limits, host).ok());
     checked.flatten().filter(|(end, _)| *end <= limits.head)
 }
 
@@ -129,7 +161,7 @@ fn find_end(bytes: &[u8], seen: &mut usize, limits: &Limits) -> Result<Option<us
 
 #[cfg(test)]
 mod tests {
-    use super::{Framing, Limits};
+    use super::{Framing, HostRule, Limits};
 
     /// Reads bytes that come in pieces of this size. Returns the lengths that passed at once, with
     /// bodies in one piece, or the status and the reason of a refusal.
@@ -141,7 +173,7 @@ mod tests {
             headers: 8,
             ..Limits::default()
         };
-        let mut framing = Framing::new(&limits);
+        let mut framing = Framing::new(&limits, HostRule::Required);
         let (mut buffer, mut passed, mut was_body) = (Vec::new(), Vec::new(), false);
         for piece in bytes.chunks(step) {
             buffer.extend_from_slice(piece);
@@ -202,6 +234,24 @@ mod tests {
             get.len(),
         ];
         assert_eq!(both(&all), Ok(lengths.to_vec()));
+    }
+
+    #[test]
+    fn an_empty_line_before_a_head_passes_alone() {
+        let get = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let all = [b"\r\n", &get[..], b"\r\n", get].concat();
+        assert_eq!(both(&all), Ok(vec![2, get.len(), 2, get.len()]));
+    }
+
+    #[test]
+    fn a_host_says_nothing_beside_an_absolute_target_and_may_be_optional() {
+        let whole = b"GET http://a/ HTTP/1.1\r\nHost: [::1\r\n\r\n";
+        assert_eq!(both(whole), Ok(vec![whole.len()]));
+        let none = b"GET / HTTP/1.1\r\n\r\n";
+        let limits = Limits::default();
+        for (host, is_ok) in [(HostRule::Required, false), (HostRule::Optional, true)] {
+            assert_eq!(Framing::new(&limits, host).pass(none).is_ok(), is_ok);
+        }
     }
 
     #[test]
@@ -275,7 +325,13 @@ mod tests {
             "GET / HTTP/1.1\r\nHost: a\n\r\n",
             "GET / HTTP/1.1\rHost: a\r\n\r\n",
             "GET / HTTP/1.1\r\n\r\n",
-            "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a:99999\r\n\r\n",
+            "GET http://a@b/ HTTP/1.1\r\nHost: b\r\n\r\n",
+            "GET http://b:x/ HTTP/1.1\r\nHost: b\r\n\r\n",
             "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n",
             "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
             "\u{16}\u{3}\u{1}\r\n\r\n",

@@ -5,8 +5,9 @@
 
 use hyper::Uri;
 
+use super::authority::Authority;
 use super::chunks::Chunks;
-use super::framing::RequestPart;
+use super::framing::{HostRule, RequestPart};
 use super::scan::{find, find_control};
 use crate::limits::Limits;
 
@@ -28,11 +29,15 @@ pub(super) const fn bad(why: &'static str) -> HttpRefusal {
 }
 
 /// Checks a head, from its first byte to the empty line. Returns its length, and what follows it.
-pub(super) fn check(bytes: &[u8], limits: &Limits) -> Result<(usize, RequestPart), HttpRefusal> {
+pub(super) fn check(
+    bytes: &[u8],
+    limits: &Limits,
+    host: HostRule,
+) -> Result<(usize, RequestPart), HttpRefusal> {
     const MALFORMED: HttpRefusal = bad("malformed request line");
     let end = find(bytes, b'\r').ok_or(MALFORMED)?;
     let (line, mut rest) = split(bytes, end).ok_or(MALFORMED)?;
-    let is_old = request_line(line, limits)?;
+    let line = request_line(line, limits)?;
     let mut fields = Fields::default();
     let mut count = 0;
     // The empty line ends the head.
@@ -48,7 +53,7 @@ pub(super) fn check(bytes: &[u8], limits: &Limits) -> Result<(usize, RequestPart
         rest = fields.read(rest, limits)?;
     }
     let length = bytes.len() - rest.len() + 2;
-    fields.body(is_old).map(|body| (length, body))
+    fields.body(line, host).map(|body| (length, body))
 }
 
 /// Returns the line that ends there with CRLF, and what follows it.
@@ -57,9 +62,17 @@ fn split(lines: &[u8], end: usize) -> Option<(&[u8], &[u8])> {
     Some((line, rest.strip_prefix(b"\r\n")?))
 }
 
-/// Checks the request line. Returns whether it is of HTTP/1.0.
+/// What a request line says beside its target.
+#[derive(Clone, Copy)]
+struct RequestLine {
+    /// It is of HTTP/1.0.
+    is_old: bool,
+    /// The target names the host, and `Host` says nothing.
+    has_host: bool,
+}
+
 #[inline(never)] // As `Fields::read`.
-fn request_line(line: &[u8], limits: &Limits) -> Result<bool, HttpRefusal> {
+fn request_line(line: &[u8], limits: &Limits) -> Result<RequestLine, HttpRefusal> {
     const MALFORMED: HttpRefusal = bad("malformed request line");
     let (method, line) = word(line, |byte| IN_TOKEN[byte], b' ').ok_or(MALFORMED)?;
     let (target, version) = word(line, |byte| IN_TARGET[byte] <= ESCAPED, b' ').ok_or(MALFORMED)?;
@@ -77,10 +90,12 @@ fn request_line(line: &[u8], limits: &Limits) -> Result<bool, HttpRefusal> {
     if target.iter().any(must_escape) {
         return Err(bad("a sign of the URI must be written as %XX"));
     }
+    let has_host = !matches!(target, [b'/' | b'*', ..]);
+    let line = |is_old| RequestLine { is_old, has_host };
     // HTTP/2 and later ones are other protocols, which get an answer of their own.
     match version {
-        b"HTTP/1.1" => Ok(false),
-        b"HTTP/1.0" => Ok(true),
+        b"HTTP/1.1" => Ok(line(false)),
+        b"HTTP/1.0" => Ok(line(true)),
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {
@@ -126,7 +141,10 @@ fn is_target(method: &[u8], target: &[u8]) -> bool {
         // PRI is of the preface of HTTP/2, which is refused by its version.
         b"*" => matches!(method, b"OPTIONS" | b"PRI"),
         // To a proxy. hyper takes its parts apart, so it must be able to.
-        _ => Uri::try_from(target).is_ok_and(|uri| uri.scheme().is_some()),
+        _ => Uri::try_from(target).is_ok_and(|uri| {
+            let host = uri.authority().map(|host| Authority::parse(host.as_str()));
+            uri.scheme().is_some() && host.flatten().is_some()
+        }),
     }
 }
 
@@ -134,6 +152,8 @@ fn is_target(method: &[u8], target: &[u8]) -> bool {
 #[derive(Default)]
 struct Fields {
     hosts: usize,
+    /// A `Host` is malformed.
+    is_malformed: bool,
     length: Option<u64>,
     is_chunked: bool,
 }
@@ -157,6 +177,8 @@ impl Fields {
         }
         if name.eq_ignore_ascii_case(b"host") {
             self.hosts += 1;
+            let host = std::str::from_utf8(value).ok();
+            self.is_malformed |= host.and_then(Authority::parse).is_none();
         } else if name.eq_ignore_ascii_case(b"content-length") {
             let length = length(value).ok_or(bad("malformed Content-Length"))?;
             if self.length.replace(length).is_some() {
@@ -172,9 +194,14 @@ impl Fields {
     }
 
     /// Returns what follows the head: a body, or another head.
-    fn body(&self, is_old: bool) -> Result<RequestPart, HttpRefusal> {
-        if self.hosts > 1 || self.hosts == 0 && !is_old {
+    fn body(&self, line: RequestLine, host: HostRule) -> Result<RequestPart, HttpRefusal> {
+        let RequestLine { is_old, has_host } = line;
+        let may_lack = is_old || host == HostRule::Optional;
+        if self.hosts > 1 || self.hosts == 0 && !may_lack {
             return Err(bad("there must be one Host"));
+        }
+        if self.is_malformed && !has_host {
+            return Err(bad("malformed Host"));
         }
         match (self.is_chunked, self.length) {
             (true, Some(_)) => Err(bad("Content-Length beside Transfer-Encoding")),
@@ -196,7 +223,7 @@ fn length(value: &[u8]) -> Option<u64> {
 }
 
 /// Whether a byte may be in a name.
-const IN_TOKEN: [bool; 256] = {
+pub(super) const IN_TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128 {

@@ -4,10 +4,12 @@
 //! only since the task may move to another thread, and no order of memory counts.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use super::head::HttpRefusal;
+use super::idle::IdleSince;
 use crate::limits::Limits;
 
 /// The state of a connection that both sides of hyper share.
@@ -22,6 +24,13 @@ pub(crate) struct ConnectionState<'a> {
     /// The number of the request that was refused, or 0.
     refused: AtomicU64,
     end: Mutex<ConnectionEnd>,
+    /// The bytes of answers that the client has not taken. Those of heads are not counted.
+    unsent: AtomicUsize,
+    /// Those of all connections.
+    all_unsent: &'a AtomicUsize,
+    /// Woken when the client has taken more.
+    room: Mutex<Option<Waker>>,
+    idle: Arc<IdleSince>,
 }
 
 /// Why a connection ends.
@@ -70,7 +79,11 @@ impl AwaitedPart {
 
 impl<'a> ConnectionState<'a> {
     /// Creates what is known of a connection that begins now.
-    pub(crate) fn new(limits: &'a Limits) -> Self {
+    pub(crate) fn new(
+        limits: &'a Limits,
+        all_unsent: &'a AtomicUsize,
+        idle: Arc<IdleSince>,
+    ) -> Self {
         ConnectionState {
             limits,
             waits: AtomicU8::new(ConnectionWait::CLIENT.0),
@@ -79,6 +92,10 @@ impl<'a> ConnectionState<'a> {
             is_late: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             end: Mutex::default(),
+            unsent: AtomicUsize::new(0),
+            all_unsent,
+            room: Mutex::default(),
+            idle,
         }
     }
 
@@ -93,6 +110,7 @@ impl<'a> ConnectionState<'a> {
     /// Notes that a request is complete, so that no other one need come. Returns why it was refused,
     /// if it was. The first one has number 1.
     pub(crate) fn begin(&self, request: u64) -> Option<HttpRefusal> {
+        self.idle.set(false);
         self.wait_for(ConnectionWait::SERVER);
         match self.refused.load(Relaxed) == request {
             true => self.end().refused.clone(),
@@ -112,7 +130,41 @@ impl<'a> ConnectionState<'a> {
 
     /// Notes that the request is answered, or is not wanted any more.
     pub(crate) fn finish(&self) {
+        self.idle.set(true);
         self.wait_for(ConnectionWait::CLIENT);
+    }
+
+    /// Notes that an answer with a body of so many bytes is to be sent.
+    pub(crate) fn note_answer(&self, bytes: usize) {
+        self.unsent.fetch_add(bytes, Relaxed);
+        self.all_unsent.fetch_add(bytes, Relaxed);
+    }
+
+    /// Notes that the client has taken so many bytes.
+    pub(super) fn note_sent(&self, bytes: usize) {
+        // Bytes of a head may be among them.
+        let sent = bytes.min(self.unsent.load(Relaxed));
+        self.unsent.fetch_sub(sent, Relaxed);
+        self.all_unsent.fetch_sub(sent, Relaxed);
+        if sent > 0 && self.has_room() {
+            let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+            room.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Returns whether the client has taken enough for another request to begin.
+    pub(crate) fn has_room(&self) -> bool {
+        self.unsent.load(Relaxed) <= self.limits.unsent_a_connection
+    }
+
+    /// Waits until the client has taken enough for another request to begin.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has_room() {
+            return Poll::Ready(());
+        }
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        room.replace(cx.waker().clone());
+        Poll::Pending
     }
 
     /// Notes that the client takes no more of an answer for now. Nothing is awaited of it meanwhile.
@@ -223,5 +275,11 @@ impl<'a> ConnectionState<'a> {
             });
         }
         is_late
+    }
+}
+
+impl Drop for ConnectionState<'_> {
+    fn drop(&mut self) {
+        self.all_unsent.fetch_sub(*self.unsent.get_mut(), Relaxed);
     }
 }

@@ -9,6 +9,7 @@ use std::io::{self, IoSlice};
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use greenroom::time::{Sleep, sleep};
 use hyper::rt::ReadBufCursor;
@@ -16,6 +17,7 @@ use hyper::rt::ReadBufCursor;
 use super::framing::Framing;
 use super::head::HttpRefusal;
 use super::state::{AwaitedPart, ConnectionState};
+use crate::limits::Limits;
 use crate::reactor::Socket;
 
 /// The head that stands for one that was refused, and that of a request whose answer has no body.
@@ -38,13 +40,45 @@ pub(crate) struct CheckedSocket<'a> {
     /// Bytes that have come, of which the first `passed` may go to hyper.
     buffer: Vec<u8>,
     passed: usize,
-    /// The number of heads that have passed.
-    heads: u64,
     /// Nothing more is read.
     is_refused: bool,
     has_ended: bool,
     /// Boxed, since few connections ever wait for a write.
-    writing: Option<Box<Sleep>>,
+    writing: Option<Box<SlowWrite>>,
+}
+
+/// An answer that the client does not take as fast as it comes.
+struct SlowWrite {
+    since: Instant,
+    /// The bytes that the client has taken since then.
+    taken: usize,
+    /// When the client is too slow, and the limit that it has hit then. It begins anew with each byte.
+    late: Option<(Sleep, &'static str)>,
+}
+
+/// How long a client may take an answer slower than its rate at first.
+const START: Duration = Duration::from_secs(5);
+
+impl SlowWrite {
+    fn new() -> Self {
+        SlowWrite {
+            since: Instant::now(),
+            taken: 0,
+            late: None,
+        }
+    }
+
+    /// Returns how long the client has for its next byte, and the limit that decides.
+    fn patience(&self, limits: &Limits) -> (Duration, &'static str) {
+        let seconds = self.taken as f64 / limits.write_rate as f64;
+        let at_rate = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let in_all = START.saturating_add(at_rate);
+        let left = in_all.saturating_sub(self.since.elapsed());
+        match left < limits.write_time {
+            true => (left, "write_rate"),
+            false => (limits.write_time, "write_time"),
+        }
+    }
 }
 
 impl<'a> CheckedSocket<'a> {
@@ -60,7 +94,6 @@ impl<'a> CheckedSocket<'a> {
             shared,
             buffer: Vec::new(),
             passed: 0,
-            heads: 0,
             is_refused: false,
             has_ended: false,
             writing: None,
@@ -87,10 +120,7 @@ impl<'a> CheckedSocket<'a> {
     fn pass(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let was_in_head = self.framing.is_in_head();
         match self.framing.pass(bytes) {
-            Ok(passed) => {
-                self.heads += u64::from(was_in_head && passed > 0);
-                Ok(passed)
-            }
+            Ok(passed) => Ok(passed),
             // hyper gets another head instead, and the answer goes out in its turn.
             Err(why) if was_in_head => {
                 self.refuse(bytes, why);
@@ -99,7 +129,7 @@ impl<'a> CheckedSocket<'a> {
             // A body has no stand-in: hyper ends the connection.
             Err(why) => {
                 let error = io::Error::new(io::ErrorKind::InvalidData, why.why);
-                self.shared.note_refused(self.heads, why);
+                self.shared.note_refused(self.framing.heads(), why);
                 (self.is_refused, self.has_ended) = (true, true);
                 Err(error)
             }
@@ -136,8 +166,7 @@ impl<'a> CheckedSocket<'a> {
 
     /// Refuses the head that begins with these bytes.
     fn refuse(&mut self, head: &[u8], why: HttpRefusal) {
-        self.heads += 1;
-        self.shared.note_refused(self.heads, why);
+        self.shared.note_refused(self.framing.heads() + 1, why);
         self.is_refused = true;
         let stand_in = match head.starts_with(b"HEAD ") {
             true => STAND_IN_HEAD,
@@ -150,7 +179,7 @@ impl<'a> CheckedSocket<'a> {
     /// Notes that nothing has come. Returns whether the connection ends, since the client is late
     /// and has sent no part of a request.
     fn is_over(&mut self) -> bool {
-        let awaited = match (self.heads, self.buffer.is_empty()) {
+        let awaited = match (self.framing.heads(), self.buffer.is_empty()) {
             _ if !self.framing.is_in_head() => AwaitedPart::BODY,
             (0, _) => AwaitedPart::FIRST,
             (_, true) => AwaitedPart::HEAD,
@@ -226,24 +255,35 @@ impl hyper::rt::Read for CheckedSocket<'_> {
 }
 
 impl CheckedSocket<'_> {
-    /// Writes, unless the client has taken no byte for too long.
+    /// Writes so many bytes or fewer, unless the client has taken no byte for too long, or too few.
     fn poll_progress(
         &mut self,
         cx: &mut Context<'_>,
+        bytes: usize,
         write: impl FnOnce(&Socket, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = write(self.socket, cx) {
-            if self.writing.take().is_some() {
+            let taken = *written.as_ref().unwrap_or(&0);
+            self.shared.note_sent(taken);
+            if let Some(slow) = &mut self.writing {
                 self.shared.note_taken();
+                (slow.taken, slow.late) = (slow.taken + taken, None);
+                // The client keeps up if the system takes all of it.
+                if taken == bytes {
+                    self.writing = None;
+                }
             }
             return Poll::Ready(written);
         }
         // Nothing is awaited of the client meanwhile, but to take the answer within its time.
         self.shared.note_full();
-        let time = self.shared.limits().write_time;
-        let late = self.writing.get_or_insert_with(|| Box::new(sleep(time)));
+        let slow = self
+            .writing
+            .get_or_insert_with(|| Box::new(SlowWrite::new()));
+        let (time, limit) = slow.patience(self.shared.limits());
+        let (late, limit) = slow.late.get_or_insert_with(|| (sleep(time), limit));
         ready!(Pin::new(late).poll(cx));
-        self.shared.note_limit("write_time");
+        self.shared.note_limit(limit);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -254,7 +294,7 @@ impl hyper::rt::Write for CheckedSocket<'_> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_progress(cx, |socket, cx| socket.poll_write(cx, bytes))
+        self.poll_progress(cx, bytes.len(), |socket, cx| socket.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -262,7 +302,10 @@ impl hyper::rt::Write for CheckedSocket<'_> {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_progress(cx, |socket, cx| socket.poll_write_vectored(cx, parts))
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        self.poll_progress(cx, bytes, |socket, cx| {
+            socket.poll_write_vectored(cx, parts)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -49,19 +49,19 @@ fn refusals_have_their_statuses() {
     let response = |how: &str| served.get(&format!("/Act?how={how}"));
     assert_eq!(response("answer").body, "42");
     for (how, status, reason, after) in [
-        ("busy", 503, "Server Error", Some("1")),
-        ("timed", 504, "Server Error", None),
-        ("teapot", 418, "Client Error", None),
+        ("busy", 503, "Service Unavailable", Some("1")),
+        ("timed", 504, "Gateway Timeout", None),
+        ("teapot", 418, "I'm a teapot", None),
         // A status below 200 would not be the last one of an answer.
-        ("100", 500, "Server Error", None),
-        ("199", 500, "Server Error", None),
+        ("100", 500, "Internal Server Error", None),
+        ("199", 500, "Internal Server Error", None),
         ("200", 200, "OK", None),
-        ("302", 302, "Redirection", None),
-        ("599", 599, "Server Error", None),
-        ("600", 500, "Server Error", None),
-        ("-1", 500, "Server Error", None),
-        ("else", 500, "Server Error", None),
-        ("drop", 500, "Server Error", None),
+        ("302", 302, "Found", None),
+        ("599", 599, "Unassigned", None),
+        ("600", 500, "Internal Server Error", None),
+        ("-1", 500, "Internal Server Error", None),
+        ("else", 500, "Internal Server Error", None),
+        ("drop", 500, "Internal Server Error", None),
     ] {
         let response = response(how);
         assert_eq!(
@@ -71,7 +71,7 @@ fn refusals_have_their_statuses() {
         );
         assert_eq!(response.header("retry-after"), after, "{how}");
     }
-    let teapot = "{\"kind\":\"Faulted\",\"condition\":\"short\",\"explanation\":\"and stout\",\"error_code\":418,\
+    let teapot = "{\"kind\":\"Fault\",\"condition\":\"short\",\"explanation\":\"and stout\",\"error_code\":418,\
                   \"exit_status\":3}";
     assert_eq!(response("teapot").body, teapot);
 }
@@ -88,14 +88,14 @@ fn refused(served: &Served, refusal: Refusal) -> Response {
 fn each_kind_of_refusal_has_its_status_its_pause_and_its_name() {
     let served = plain();
     for (kind, status, after, name, condition) in [
-        (RefusalKind::Fault, 500, None, "Faulted", "fault"),
+        (RefusalKind::Fault, 500, None, "Fault", "fault"),
         (RefusalKind::Aborted, 500, None, "Aborted", "aborted"),
         (RefusalKind::TimedOut, 504, None, "TimedOut", "timed out"),
         (
             RefusalKind::Unavailable,
             503,
             Some("1"),
-            "TemporarilyUnavailable",
+            "Unavailable",
             "temporarily unavailable",
         ),
         (RefusalKind::Busy, 503, Some("1"), "Busy", "busy"),
@@ -143,10 +143,7 @@ fn each_kind_of_refusal_has_its_status_its_pause_and_its_name() {
         ),
     ] {
         let response = refused(&served, Refusal::of(kind, "why"));
-        assert_eq!(
-            (response.status, &*response.reason),
-            (status, "Server Error")
-        );
+        assert_eq!(response.status, status);
         assert_eq!(response.header("retry-after"), after, "{name}");
         let body = format!(
             "{{\"kind\":\"{name}\",\"condition\":\"{condition}\",\"explanation\":\"why\",\
@@ -254,7 +251,7 @@ fn a_reply_is_not_wanted_when_the_client_is_gone() {
     client.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let reply = served.kept();
     assert!(reply.is_wanted());
-    drop(client);
+    client.reset();
     until("the client is gone", || !reply.is_wanted());
     assert_eq!(served.get("/Xy").status, 200);
 }

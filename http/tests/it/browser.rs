@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use greenroom::Context;
-use greenroom_http::{actors_page, metrics};
+use greenroom_http::{HttpResponse, actors_page, metrics};
 
 use crate::support::{Served, number, served, until};
 
@@ -27,8 +27,15 @@ impl Browser {
 
     /// Returns a command that looks at the page of actors.
     fn command(&self, what: &str, served: &Served) -> Command {
+        self.command_at(
+            what,
+            &format!("http://{}/actors", served.server.local_addr()),
+        )
+    }
+
+    /// Returns a command that looks at a page.
+    fn command_at(&self, what: &str, page: &str) -> Command {
         let profile = format!("--user-data-dir={}", self.folder.join("profile").display());
-        let page = format!("http://{}/actors", served.server.local_addr());
         let mut command = Command::new(&self.program);
         command.args([
             "--headless",
@@ -44,7 +51,7 @@ impl Browser {
             // What a page may not do is written.
             "--enable-logging=stderr",
         ]);
-        command.args([&profile, what, &page]).stdin(Stdio::null());
+        command.args([&*profile, what, page]).stdin(Stdio::null());
         command
     }
 
@@ -133,4 +140,42 @@ fn the_page_of_actors_refreshes_itself_in_a_browser() {
         asked += 1.0;
         pages(&served) - asked >= 2.0
     });
+}
+
+/// A page that tries to reach an actor at this address in each way that needs no permission.
+fn page_of_another_site(at: &str) -> String {
+    format!(
+        "<!doctype html><img src='{at}?x=1'><script src='{at}?x=2'></script>\
+         <iframe src='{at}?x=3'></iframe><iframe name='answer'></iframe>\
+         <form id='form' method='post' action='{at}' target='answer'><input name='x' value='4'></form>\
+         <script>fetch('{at}?x=5', {{ mode: 'no-cors' }}); fetch('{at}?x=6').catch(() => {{}});\
+         document.getElementById('form').submit();</script>"
+    )
+}
+
+#[test]
+fn a_page_of_another_site_reaches_no_actor_in_a_browser() {
+    let Some(browser) = Browser::new("cross") else {
+        eprintln!("GREENROOM_BROWSER is not set");
+        return;
+    };
+    let target = served(|builder, _| builder.mount(metrics()));
+    let port = target.server.local_addr().port();
+    // The same machine by another name is another site.
+    let page = page_of_another_site(&format!("http://127.0.0.1:{port}/Xy"));
+    let page = HttpResponse::new(200, page).header("content-type", "text/html");
+    let site = served(|builder, _| builder.index(page));
+    let site = format!("http://localhost:{}/", site.server.local_addr().port());
+    let mut command = browser.command_at("--remote-debugging-port=0", &site);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _open = Open(command.spawn().unwrap());
+    let refused = |cause: &str| {
+        let line = format!("greenroom_http_refused_callers_total{{cause=\"{cause}\"}}");
+        number(&target.get("/metrics").body, &line).unwrap_or(0.0)
+    };
+    // An image, a script, a frame and a fetch say their site; a form and a fetch with CORS their origin.
+    until("all six were refused", || {
+        refused("site") >= 4.0 && refused("origin") >= 2.0
+    });
+    assert_eq!(target.messages(), 0);
 }

@@ -79,18 +79,20 @@ fn connections_are_limited() {
         connections: 2,
         ..Limits::default()
     });
-    let (mut first, mut second) = (served.client(), served.client());
-    assert_eq!(
-        (first.get("/Xy").status, second.get("/Xy").status),
-        (200, 200)
-    );
+    let mut busy = [served.client(), served.client()];
+    for client in &mut busy {
+        client.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    until("both are busy", || {
+        served.seen.kept.lock().unwrap().len() == 2
+    });
     let mut third = served.client();
     let refused = third.response();
     assert_eq!(
         (refused.status, refused.header("retry-after")),
         (503, Some("1"))
     );
-    drop(first);
+    served.kept().send(1);
     until("there is room again", || {
         let mut client = served.client();
         client.send("GET /Xy HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -307,8 +309,12 @@ fn each_limit_of_a_server_has_its_status_and_its_counter() {
         },
         |served| {
             let mut first = served.client();
-            assert_eq!(first.get("/Xy").status, 200);
-            Some(served.get("/Xy").status)
+            first.send(with_fields("").replace("/Xy", "/Act?how=keep"));
+            let reply = served.kept();
+            let status = served.client().response().status;
+            reply.send(1);
+            assert_eq!(first.response().status, 200);
+            Some(status)
         },
     );
     let in_flight = Limits {
@@ -390,6 +396,7 @@ fn defaults_are_those_that_are_promised() {
         depth: 64,
         list: 10_000,
         connections: 1024,
+        connections_a_peer: 64,
         in_flight: 256,
         requests_a_connection: 1000,
         head_time: seconds(5),
@@ -398,6 +405,9 @@ fn defaults_are_those_that_are_promised() {
         answer_time: seconds(30),
         idle_time: seconds(15),
         write_time: seconds(10),
+        write_rate: 1 << 10,
+        unsent_a_connection: 4 << 20,
+        unsent: 64 << 20,
     };
     assert_eq!(Limits::default(), promised);
 }

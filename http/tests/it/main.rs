@@ -2,6 +2,7 @@
 
 mod answers;
 mod browser;
+mod callers;
 mod client;
 #[cfg(target_os = "linux")]
 mod crowds;
@@ -10,8 +11,11 @@ mod ends;
 mod events;
 mod faults;
 mod framing;
+mod layer_cake;
 mod limits;
+mod refusals;
 mod requests;
+mod shares;
 mod support;
 mod texture_server;
 mod view;

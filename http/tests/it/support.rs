@@ -60,6 +60,7 @@ pub enum Message {
     Xy(Xy, Reply<Vec<Vec<f64>>>),
     Kinds(Kinds, Reply<Kinds>),
     Act(Act, Reply<u32>),
+    Nan(Reply<f64>),
     Raw(HttpRequest, Reply<HttpResponse>),
 }
 
@@ -79,6 +80,7 @@ async fn answers(mut cx: Context<Message>, seen: Seen) {
             }
             Message::Kinds(kinds, reply) => reply.send(kinds),
             Message::Act(act, reply) => act_on(&act, reply, &seen),
+            Message::Nan(reply) => reply.send(f64::NAN),
             Message::Raw(request, reply) => {
                 let HttpRequest {
                     method,
@@ -122,13 +124,22 @@ pub struct Served {
     pub seen: Seen,
 }
 
-/// Registers `/Xy`, `/Kinds` and `/Act`.
+/// Registers `/Xy`, `/Kinds`, `/Act` and `/Nan`, whose answer JSON does not have.
 pub fn served(more: impl FnOnce(ServerBuilder, &Handle<Message, ()>) -> ServerBuilder) -> Served {
     served_on(Runtime::builder().workers(2), more)
 }
 
 /// Does as [`served`], on a runtime with these options.
 pub fn served_on(
+    runtime: greenroom::Builder,
+    more: impl FnOnce(ServerBuilder, &Handle<Message, ()>) -> ServerBuilder,
+) -> Served {
+    served_at("127.0.0.1:0", runtime, more)
+}
+
+/// Does as [`served_on`], at another address.
+pub fn served_at(
+    at: &str,
     runtime: greenroom::Builder,
     more: impl FnOnce(ServerBuilder, &Handle<Message, ()>) -> ServerBuilder,
 ) -> Served {
@@ -144,10 +155,11 @@ pub fn served_on(
     let own = seen.clone();
     let actor = spawn!(answers(_, own), on = &runtime);
     let address = actor.address();
-    let builder = Server::bind("127.0.0.1:0")
+    let builder = Server::bind(at)
         .on("Xy", &address, Message::Xy)
         .on("Kinds", &address, Message::Kinds)
-        .on("Act", &address, Message::Act);
+        .on("Act", &address, Message::Act)
+        .on("Nan", &address, |_: Act, reply| Message::Nan(reply));
     let builder = more(builder, &actor);
     let server = runtime.block_on(runtime.spawn(builder.listen())).unwrap();
     Served {
@@ -172,6 +184,16 @@ pub struct Response {
 }
 
 impl Response {
+    /// Returns what a refusal says, as its `Display` does. Any other body is as it is.
+    pub fn text(&self) -> String {
+        let json = serde_json::from_str::<serde_json::Value>(&self.body);
+        let word = |key: &str| Some(json.as_ref().ok()?.get(key)?.as_str()?.to_owned());
+        match (word("condition"), word("explanation")) {
+            (Some(condition), Some(explanation)) => format!("{condition} ({explanation})"),
+            _ => self.body.clone(),
+        }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         let found = headers.find(|(other, _)| other.eq_ignore_ascii_case(name));
@@ -189,6 +211,12 @@ impl Client {
             .set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
         Client(stream)
+    }
+
+    /// Ends the connection so that the other side sees it at once.
+    pub fn reset(self) {
+        let socket = socket2::SockRef::from(&self.0);
+        socket.set_linger(Some(Duration::ZERO)).unwrap();
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {

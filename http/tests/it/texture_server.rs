@@ -199,7 +199,7 @@ fn a_table_that_is_too_large_is_refused() {
         let response = client.get(&format!("/Xy?x={x}&y={y}"));
         assert_eq!(response.status, 400);
         let text = format!(
-            "{{\"value\":[\"layer_cake.Faulted\",{{\"kind\":\"Faulted\",\"condition\":\"table too large\",\
+            "{{\"value\":[\"layer_cake.point_runtime.Faulted\",{{\"condition\":\"table too large\",\
              \"explanation\":\"{x} x {y} is more than 1000000 numbers\",\"error_code\":400,\"exit_status\":null}},[]]}}"
         );
         assert_eq!(response.body, text);

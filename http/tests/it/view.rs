@@ -167,6 +167,7 @@ fn the_names_of_the_metrics_are_those_of_the_documentation() {
         "greenroom_actors gauge",
         "greenroom_http_connections counter",
         "greenroom_http_limits counter",
+        "greenroom_http_refused_callers counter",
         "greenroom_http_requests counter",
         "greenroom_injector gauge",
         "greenroom_local_queue gauge",

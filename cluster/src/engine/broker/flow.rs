@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::packet::Numbers;
+use super::packet::BatchNumbers;
 
 /// The weight of all that may be under way to one node.
 pub(super) const BUDGET: u64 = 16 << 20;
@@ -90,7 +90,7 @@ impl Flow {
     }
 
     /// Notes that a batch of so many bytes is sent now. Returns its numbers.
-    pub(super) fn send(&mut self, bytes: usize) -> Numbers {
+    pub(super) fn send(&mut self, bytes: usize) -> BatchNumbers {
         let weight = bytes as u64 + BATCH;
         self.sent += 1;
         self.sent_weight += weight;
@@ -99,13 +99,13 @@ impl Flow {
     }
 
     /// Returns the numbers to send now.
-    pub(super) fn numbers(&mut self) -> Numbers {
+    pub(super) fn numbers(&mut self) -> BatchNumbers {
         self.told = Told {
             taken: self.taken,
             taken_weight: self.taken_weight,
             given: self.given,
         };
-        Numbers {
+        BatchNumbers {
             sent: self.sent,
             taken: self.taken,
             granted: self.given,
@@ -113,7 +113,7 @@ impl Flow {
     }
 
     /// Takes a batch of so many bytes (FLOW-1).
-    pub(super) fn take(&mut self, numbers: Numbers, bytes: usize) -> Result<(), FlowError> {
+    pub(super) fn take(&mut self, numbers: BatchNumbers, bytes: usize) -> Result<(), FlowError> {
         if self.taken_weight >= self.given {
             return Err(FlowError::Broken);
         }
@@ -126,14 +126,14 @@ impl Flow {
     }
 
     /// Takes the numbers of the other end, which follow all batches that it has sent.
-    pub(super) fn compare(&mut self, numbers: Numbers) -> Result<(), FlowError> {
+    pub(super) fn compare(&mut self, numbers: BatchNumbers) -> Result<(), FlowError> {
         if numbers.sent != self.taken {
             return Err(FlowError::Gap);
         }
         self.acknowledge(numbers)
     }
 
-    fn acknowledge(&mut self, numbers: Numbers) -> Result<(), FlowError> {
+    fn acknowledge(&mut self, numbers: BatchNumbers) -> Result<(), FlowError> {
         if numbers.taken > self.sent {
             return Err(FlowError::Broken);
         }
@@ -251,7 +251,7 @@ mod tests {
                 other.granted = end.given;
                 (other.sent, other.sent_weight) = (end.taken, end.taken_weight);
                 if other.may_send() {
-                    let numbers = Numbers {
+                    let numbers = BatchNumbers {
                         taken: 0,
                         ..other.send(50_000)
                     };
@@ -268,7 +268,7 @@ mod tests {
         let _sent = a.send(1);
         let (sent, granted) = (0, LEAST);
         for taken in [2, u64::MAX] {
-            let numbers = Numbers {
+            let numbers = BatchNumbers {
                 sent,
                 taken,
                 granted,
@@ -276,14 +276,14 @@ mod tests {
             assert_eq!(a.compare(numbers), Err(FlowError::Broken));
         }
         let taken = 1;
-        a.compare(Numbers {
+        a.compare(BatchNumbers {
             sent,
             taken,
             granted,
         })
         .unwrap();
         let taken = 0;
-        let late = Numbers {
+        let late = BatchNumbers {
             sent,
             taken,
             granted,

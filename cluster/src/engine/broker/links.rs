@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::flow::{BUDGET, Flow, FlowError};
-use super::packet::{HEAD, Numbers, Packet, PacketError};
+use super::packet::{BatchNumbers, HEAD, Packet, PacketError};
 use super::posts::Post;
-use super::subject::{Subject, Token, is_question, sender};
+use super::subject::{PacketSubject, Token, is_question, sender};
 use super::wire::{BrokerWire, whole_frames};
 use super::{BrokerEngine, TICK};
 use crate::link::frame::{LENGTH, VERSION, first};
@@ -93,7 +93,7 @@ impl Links {
 
 impl BrokerEngine {
     pub(super) fn send(&self, to: &Token, packet: &Packet) {
-        let subject = Subject::To { to, from: &self.me };
+        let subject = PacketSubject::To { to, from: &self.me };
         self.posts.push(subject.text(), packet.encode(0));
     }
 
@@ -177,7 +177,14 @@ impl BrokerEngine {
     }
 
     /// Takes frames, if all before them have come.
-    fn batch(&self, state: &NodeState, peer: &Token, epoch: u64, numbers: Numbers, frames: &[u8]) {
+    fn batch(
+        &self,
+        state: &NodeState,
+        peer: &Token,
+        epoch: u64,
+        numbers: BatchNumbers,
+        frames: &[u8],
+    ) {
         let taken = self.change(peer, epoch, |up| up.flow.take(numbers, frames.len()));
         let Some((link, Ok(()))) = self.check(state, peer, epoch, taken) else {
             return;
@@ -202,7 +209,7 @@ impl BrokerEngine {
         self.work.notify(usize::MAX);
     }
 
-    fn numbers(&self, state: &NodeState, peer: &Token, epoch: u64, numbers: Numbers) {
+    fn numbers(&self, state: &NodeState, peer: &Token, epoch: u64, numbers: BatchNumbers) {
         let compared = self.change(peer, epoch, |up| up.flow.compare(numbers));
         if let Some((link, Ok(()))) = self.check(state, peer, epoch, compared) {
             link.note_received();
@@ -289,7 +296,7 @@ impl BrokerEngine {
         self.work.notify(usize::MAX);
         let mut packet = packet.encode(frames.len());
         packet.append(&mut frames);
-        let subject = Subject::To {
+        let subject = PacketSubject::To {
             to: peer,
             from: &self.me,
         }
@@ -301,7 +308,7 @@ impl BrokerEngine {
     pub(super) fn is_cut(&self, wire: &BrokerWire, mut rest: &[u8]) {
         let most = self.largest_frame() as usize + LENGTH;
         let (peer, epoch) = (&wire.peer, wire.epoch);
-        let subject = Subject::To {
+        let subject = PacketSubject::To {
             to: peer,
             from: &self.me,
         }

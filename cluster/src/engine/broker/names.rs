@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use super::BrokerEngine;
 use super::packet::Packet;
-use super::subject::{Subject, Token, all_names, all_that_find, all_watches};
+use super::subject::{PacketSubject, Token, all_names, all_that_find, all_watches};
 use crate::link::lock;
 use crate::node::NodeState;
 
@@ -73,7 +73,7 @@ impl BrokerEngine {
 
     fn ask_for(&self, name: &str) {
         let (token, from, name) = (&Token::new(name), &self.me, name.into());
-        let subject = Subject::Find { name: token, from };
+        let subject = PacketSubject::Find { name: token, from };
         self.posts
             .push(subject.text(), Packet::Find { name }.encode(0));
     }
@@ -102,7 +102,7 @@ impl BrokerEngine {
     }
 
     fn ask_which(&self, prefix: &str) {
-        let subject = Subject::Watch { from: &self.me }.text();
+        let subject = PacketSubject::Watch { from: &self.me }.text();
         let prefix = prefix.into();
         self.posts.push(subject, Packet::Watch { prefix }.encode(0));
     }
@@ -141,7 +141,7 @@ impl BrokerEngine {
             .filter(|_| is_given)
             .and_then(|state| state.own_kind(name))
         {
-            let subject = Subject::Names { from: &self.me }.text();
+            let subject = PacketSubject::Names { from: &self.me }.text();
             let name = name.into();
             self.posts
                 .push(subject, Packet::Holds { name, kind }.encode(0));

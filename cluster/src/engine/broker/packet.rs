@@ -20,9 +20,9 @@ pub(super) enum Packet {
     /// There will be no link of this epoch.
     Refused { epoch: u64, why: String },
     /// Frames follow.
-    Batch { epoch: u64, numbers: Numbers },
+    Batch { epoch: u64, numbers: BatchNumbers },
     /// What the sender has sent and taken so far.
-    Numbers { epoch: u64, numbers: Numbers },
+    Numbers { epoch: u64, numbers: BatchNumbers },
     /// The link of this epoch is down.
     Cut { epoch: u64 },
     /// Who holds this name?
@@ -43,7 +43,7 @@ pub(super) struct Greeting {
 
 /// The state of a link at one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Numbers {
+pub(super) struct BatchNumbers {
     /// The number of the last batch that was sent. In a batch it is that of the batch.
     pub(super) sent: u64,
     /// The number of the last batch that was taken.
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_head_of_the_longest_batch_has_room() {
-        let numbers = Numbers {
+        let numbers = BatchNumbers {
             sent: u64::MAX,
             taken: u64::MAX,
             granted: u64::MAX,

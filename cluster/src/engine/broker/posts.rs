@@ -13,7 +13,7 @@ use super::BrokerEngine;
 #[cfg(any(test, fuzzing))]
 use super::packet::{Greeting, Packet};
 #[cfg(any(test, fuzzing))]
-use super::subject::Subject;
+use super::subject::PacketSubject;
 use super::subject::Token;
 #[cfg(any(test, fuzzing))]
 use crate::link::frame::Hello;
@@ -69,7 +69,7 @@ impl BrokerEngine {
     /// Takes the hello of a node that wants a link of this epoch.
     pub(crate) fn take_hello(self: &Arc<Self>, hello: Hello, epoch: u64) {
         let (to, from) = (&self.me, &Token::new(&hello.member.name));
-        let subject = Subject::To { to, from }.text();
+        let subject = PacketSubject::To { to, from }.text();
         let connection = "server/1".into();
         let greeting = Greeting { hello, connection };
         self.arrived(&subject, &Packet::Hello { epoch, greeting }.encode(0));

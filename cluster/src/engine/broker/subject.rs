@@ -59,7 +59,7 @@ impl fmt::Display for Token {
 
 /// What a subject is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Subject<'a> {
+pub(super) enum PacketSubject<'a> {
     /// Packets from one node to another one.
     To { to: &'a Token, from: &'a Token },
     /// The question who holds this name.
@@ -70,13 +70,13 @@ pub(super) enum Subject<'a> {
     Watch { from: &'a Token },
 }
 
-impl Subject<'_> {
+impl PacketSubject<'_> {
     pub(super) fn text(&self) -> String {
         match self {
-            Subject::To { to, from } => format!("{ROOT}.to.{}.{}", to.0, from.0),
-            Subject::Find { name, from } => format!("{ROOT}.find.{}.{}", name.0, from.0),
-            Subject::Names { from } => format!("{ROOT}.names.{}", from.0),
-            Subject::Watch { from } => format!("{ROOT}.watch.{}", from.0),
+            PacketSubject::To { to, from } => format!("{ROOT}.to.{}.{}", to.0, from.0),
+            PacketSubject::Find { name, from } => format!("{ROOT}.find.{}.{}", name.0, from.0),
+            PacketSubject::Names { from } => format!("{ROOT}.names.{}", from.0),
+            PacketSubject::Watch { from } => format!("{ROOT}.watch.{}", from.0),
         }
     }
 }
@@ -86,10 +86,10 @@ impl Subject<'_> {
 pub(super) fn all_from(me: &Token) -> [String; 4] {
     let (any, from) = (&Token("*".into()), me);
     let subjects = [
-        Subject::To { to: any, from },
-        Subject::Find { name: any, from },
-        Subject::Names { from },
-        Subject::Watch { from },
+        PacketSubject::To { to: any, from },
+        PacketSubject::Find { name: any, from },
+        PacketSubject::Names { from },
+        PacketSubject::Watch { from },
     ];
     subjects.map(|subject| subject.text())
 }
@@ -173,7 +173,7 @@ mod tests {
                 "{token:?}"
             );
             let to = &Token::new("desk");
-            let subject = Subject::To { to, from: &token }.text();
+            let subject = PacketSubject::To { to, from: &token }.text();
             assert_eq!(sender(&subject), Some(name));
         }
     }

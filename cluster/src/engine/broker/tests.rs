@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::packet::Packet;
-use super::subject::{Subject, Token};
+use super::subject::{PacketSubject, Token};
 use super::{BrokerEngine, BrokerEvent};
 use crate::engine::{LinkEngine, NodeEvent};
 use crate::fuzzing::Still;
@@ -63,7 +63,7 @@ impl End {
             &Token::new(&self.state.hello.member.name),
             &Token::new(name),
         );
-        let subject = Subject::To { to, from }.text();
+        let subject = PacketSubject::To { to, from }.text();
         self.engine.arrived(&subject, &packet.encode(0));
     }
 }

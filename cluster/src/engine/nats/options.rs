@@ -106,7 +106,7 @@ impl Nats {
     }
 
     /// Connects and runs the tasks of a node, until it is closed.
-    async fn serve(self, hello: Hello, limits: Limits, opened: Outcome<OpenNode>) {
+    async fn serve(self, hello: Hello, limits: Limits, opened: OpenOutcome<OpenNode>) {
         let name = hello.member.name.clone();
         let (events, received) = mpsc::unbounded_channel();
         let client = match self.connect(&name, events).await {
@@ -201,11 +201,11 @@ impl Nats {
 }
 
 /// Where the outcome of what runs on a thread goes.
-type Outcome<T> = oneshot::Sender<Result<T, OpenError>>;
+type OpenOutcome<T> = oneshot::Sender<Result<T, OpenError>>;
 
 /// Runs a future on a thread with a runtime of tokio, until the future ends. Returns what it sends.
 pub(super) async fn on_thread<T, F>(
-    serve: impl FnOnce(Outcome<T>) -> F + Send + 'static,
+    serve: impl FnOnce(OpenOutcome<T>) -> F + Send + 'static,
 ) -> Result<T, OpenError>
 where
     T: Send + 'static,

@@ -1,16 +1,19 @@
-//! The limits of JSON, checked before it is read.
+//! How JSON is read: its limits, which are checked before, and the form of its maps.
 
 use super::problem::DecodeProblem;
+use super::strict::MapForm;
 
-/// How deep and how long JSON may be.
+/// How deep and how long JSON may be, and how it has maps.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct JsonLimits {
+pub(crate) struct JsonRules {
     pub(crate) depth: usize,
     /// The number of elements of one list, or members of one object.
     pub(crate) list: usize,
+    /// Maps may be lists of pairs, or are objects alone.
+    pub(crate) maps: MapForm,
 }
 
-impl JsonLimits {
+impl JsonRules {
     /// Checks bytes that may be JSON. Says nothing about whether they are.
     pub(crate) fn check(self, json: &[u8]) -> Result<(), DecodeProblem> {
         // The commas seen so far in each open list.
@@ -55,12 +58,16 @@ impl JsonLimits {
 
 #[cfg(test)]
 mod tests {
-    use super::JsonLimits;
+    use super::{JsonRules, MapForm};
+
+    const RULES: JsonRules = JsonRules {
+        depth: 3,
+        list: 4,
+        maps: MapForm::Object,
+    };
 
     fn is_ok(json: &str) -> bool {
-        JsonLimits { depth: 3, list: 4 }
-            .check(json.as_bytes())
-            .is_ok()
+        RULES.check(json.as_bytes()).is_ok()
     }
 
     #[test]

@@ -1,0 +1,231 @@
+//! One client cannot shut out others: its connections, what it does not read, and how slowly it reads.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use greenroom_http::{Limits, metrics};
+
+use crate::support::{Client, Served, number, served, until};
+
+const LONG: Duration = Duration::from_secs(1000);
+
+/// Serves clients at loopback addresses as if they were other machines.
+fn shared(limits: Limits) -> Served {
+    served(|builder, _| builder.count_loopback().mount(metrics()).limits(limits))
+}
+
+/// Connects from another address of this machine.
+fn from(served: &Served, host: u8) -> Client {
+    let own = SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0));
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&own.into()).unwrap();
+    socket.connect(&served.server.local_addr().into()).unwrap();
+    let stream: TcpStream = socket.into();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    Client(stream)
+}
+
+fn hits(served: &Served, limit: &str) -> Option<f64> {
+    let page = from(served, 99).get("/metrics").body;
+    number(
+        &page,
+        &format!("greenroom_http_limits_total{{limit=\"{limit}\"}}"),
+    )
+}
+
+#[test]
+fn a_client_with_all_its_connections_loses_its_own_idle_one() {
+    let limits = Limits {
+        connections_a_peer: 2,
+        idle_time: LONG,
+        ..Limits::default()
+    };
+    let served = shared(limits);
+    let [mut first, mut second] = [from(&served, 2), from(&served, 2)];
+    let mut other = from(&served, 3);
+    for client in [&mut first, &mut second, &mut other] {
+        assert_eq!(client.get("/Xy").status, 200);
+    }
+    // The first one has been idle longest.
+    let mut third = from(&served, 2);
+    assert_eq!(third.get("/Xy").status, 200);
+    assert!(first.is_closed());
+    assert_eq!(
+        (second.get("/Xy").status, other.get("/Xy").status),
+        (200, 200)
+    );
+    assert_eq!(hits(&served, "connections_a_peer"), Some(1.0));
+}
+
+#[test]
+fn a_client_whose_connections_are_all_busy_is_refused_and_others_are_not() {
+    let limits = Limits {
+        connections_a_peer: 2,
+        ..Limits::default()
+    };
+    let served = shared(limits);
+    let mut busy = [from(&served, 2), from(&served, 2)];
+    for client in &mut busy {
+        client.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    until("both are busy", || {
+        served.seen.kept.lock().unwrap().len() == 2
+    });
+    let mut third = from(&served, 2);
+    let refused = third.response();
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1"))
+    );
+    assert!(
+        refused.body.contains("all connections are in use"),
+        "{}",
+        refused.body
+    );
+    assert_eq!(from(&served, 3).get("/Xy").status, 200);
+    drop(served.seen.kept.lock().unwrap().drain(..));
+    assert!(
+        busy.iter_mut()
+            .all(|client| client.response().status == 500)
+    );
+}
+
+#[test]
+fn a_crowd_of_idle_clients_leaves_room_for_an_honest_one() {
+    let limits = Limits {
+        connections: 8,
+        head_time: LONG,
+        idle_time: LONG,
+        ..Limits::default()
+    };
+    let served = shared(limits);
+    // Half of them have never sent a whole head.
+    let mut crowd = Vec::new();
+    for host in 2..10 {
+        let mut client = from(&served, host);
+        match host % 2 {
+            0 => assert_eq!(client.get("/Xy").status, 200),
+            _ => client.send("GET /Xy HT"),
+        }
+        crowd.push(client);
+    }
+    for _ in 0..30 {
+        assert_eq!(from(&served, 77).get("/Xy").status, 200);
+    }
+    assert!(
+        crowd
+            .iter_mut()
+            .map(is_open)
+            .filter(|is_open| *is_open)
+            .count()
+            < 8
+    );
+}
+
+/// Returns whether a connection is open, of a client that awaits nothing.
+fn is_open(client: &mut Client) -> bool {
+    client.0.set_nonblocking(true).unwrap();
+    let read = client.0.read(&mut [0]);
+    read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
+#[test]
+fn a_client_that_reads_too_slowly_is_cut() {
+    // Faster than the client, and slower than any other one.
+    let served = shared(Limits {
+        write_rate: u64::MAX,
+        write_time: LONG,
+        ..Limits::default()
+    });
+    let mut slow = from(&served, 2);
+    slow.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let mut taken = 0;
+    until("it is cut", || {
+        // A byte at a time, within the time of a write.
+        let mut byte = [0];
+        match slow.0.read(&mut byte) {
+            Ok(read) => taken += read,
+            Err(_) => return true,
+        }
+        hits(&served, "write_rate") == Some(1.0)
+    });
+    assert!(taken > 0);
+}
+
+#[test]
+fn a_client_that_does_not_read_gets_no_further_request_answered() {
+    let served = shared(Limits {
+        unsent_a_connection: 1 << 20,
+        write_time: LONG,
+        write_rate: 0,
+        ..Limits::default()
+    });
+    let mut greedy = from(&served, 2);
+    // Each answer has eight million bytes.
+    let request = "GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    greedy.send(request.repeat(8));
+    until("the first is answered", || served.messages() > 0);
+    // Another client is served meanwhile, and the second request of the greedy one is not.
+    for _ in 0..10 {
+        assert_eq!(from(&served, 3).get("/Xy").status, 200);
+    }
+    assert!(served.messages() <= 12, "{}", served.messages());
+    for _ in 0..8 {
+        assert_eq!(greedy.response().status, 200);
+    }
+}
+
+#[test]
+fn clients_that_do_not_read_cost_a_bounded_memory_and_then_nothing() {
+    let served = shared(Limits {
+        unsent: 1 << 20,
+        write_time: LONG,
+        write_rate: 0,
+        ..Limits::default()
+    });
+    let mut greedy = from(&served, 2);
+    greedy.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let overloaded = || from(&served, 3).get("/Xy").status == 503;
+    until("others are refused", overloaded);
+    assert!(hits(&served, "unsent") >= Some(1.0));
+    // A client that is gone holds nothing.
+    let _ = greedy.0.flush();
+    drop(greedy);
+    until("all is free again", || {
+        from(&served, 3).get("/Xy").status == 200
+    });
+}
+
+#[test]
+fn the_clients_of_a_proxy_are_told_apart() {
+    let proxy = Ipv4Addr::new(127, 0, 0, 50).into();
+    let limits = Limits {
+        connections_a_peer: 1,
+        ..Limits::default()
+    };
+    let served = served(|builder, _| {
+        builder
+            .count_loopback()
+            .trust_proxy([proxy])
+            .mount(metrics())
+            .limits(limits)
+    });
+    let ask = |how: &str, client: &str| {
+        let mut connection = from(&served, 50);
+        let forwarded = format!("Forwarded: for={client}\r\n");
+        connection.send(format!(
+            "GET {how} HTTP/1.1\r\nHost: localhost\r\n{forwarded}\r\n"
+        ));
+        connection
+    };
+    let mut kept = ask("/Act?how=keep", "192.0.2.1");
+    let reply = served.kept();
+    assert_eq!(ask("/Xy", "192.0.2.1").response().status, 503);
+    assert_eq!(ask("/Xy", "192.0.2.2").response().status, 200);
+    reply.send(1);
+    assert_eq!(kept.response().status, 200);
+    assert_eq!(ask("/Xy", "192.0.2.1").response().status, 200);
+}

@@ -45,7 +45,8 @@ one_unit() {
 ub_checks() {
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
     cargo build --locked --release --config "$PLAIN_CRATES" --examples --target-dir target/ub
-    GREENROOM_MATRIX=all cargo test --locked --release --config "$PLAIN_CRATES" --target-dir target/ub \
+    GREENROOM_MATRIX=all cargo test --locked --release --no-fail-fast --config "$PLAIN_CRATES" \
+        --target-dir target/ub \
         --lib $BEHAVIOUR --test code_search --test memory --test sim_zoo --test stress
 }
 

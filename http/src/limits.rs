@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::values::{JsonRules, MapForm};
 
+/// How long a body may come, and an answer go, slower than its rate at first: a connection begins slowly.
+pub(crate) const SLOW_START: Duration = Duration::from_secs(5);
+
 /// What clients may send and how long they may take, with the answer to those that exceed it.
 ///
 /// Each hit is counted by [`metrics`](crate::metrics), under the name of the limit:

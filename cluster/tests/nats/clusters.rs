@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use greenroom::Handle;
 use greenroom_cluster::{Node, RemoteEnd};
 
 use crate::counter::{Tally, finds, publishes};
@@ -14,13 +15,18 @@ async fn opens_at(name: &str, server: &Server) -> Node {
     node.lease(SHORT_LEASE).open().await.unwrap()
 }
 
+/// Opens a node with a counter at the first server, and another one at the second.
+async fn opens_two(servers: &[Server]) -> (Node, Handle<Tally, ()>, Node) {
+    let shop = opens_at("shop", &servers[0]).await;
+    let actor = publishes(&shop);
+    (shop, actor, opens_at("desk", &servers[1]).await)
+}
+
 #[test]
 fn nodes_of_three_servers_talk_and_lose_only_what_a_killed_server_carried() {
     run(async {
         let mut servers = Server::cluster();
-        let shop = opens_at("shop", &servers[0]).await;
-        let _actor = publishes(&shop);
-        let desk = opens_at("desk", &servers[1]).await;
+        let (_shop, _actor, desk) = opens_two(&servers).await;
         let far = finds(&desk).await;
         for n in 0..1000 {
             far.send(Tally::Add(n)).await.unwrap();
@@ -39,9 +45,7 @@ fn nodes_of_three_servers_talk_and_lose_only_what_a_killed_server_carried() {
 fn nodes_whose_server_is_killed_go_to_another_one_and_are_found_again() {
     run(async {
         let mut servers = Server::cluster();
-        let shop = opens_at("shop", &servers[0]).await;
-        let _actor = publishes(&shop);
-        let desk = opens_at("desk", &servers[1]).await;
+        let (_shop, _actor, desk) = opens_two(&servers).await;
         for at in [0, 1] {
             let far = finds(&desk).await;
             assert_eq!(far.ask(Tally::Total).await, Ok(0));
@@ -58,9 +62,7 @@ fn nodes_of_a_server_that_is_drained_go_to_another_one() {
         let lame = "lame_duck_duration: 30s\nlame_duck_grace_period: 1s\n";
         let here = || ("127.0.0.1", Command::new("env"));
         let servers = Server::cluster_at([here(), here()], lame);
-        let shop = opens_at("shop", &servers[0]).await;
-        let _actor = publishes(&shop);
-        let desk = opens_at("desk", &servers[1]).await;
+        let (_shop, _actor, desk) = opens_two(&servers).await;
         let far = finds(&desk).await;
         servers[0].signal("USR2");
         // All goes on until the server closes the connection.
@@ -74,9 +76,7 @@ fn nodes_of_a_server_that_is_drained_go_to_another_one() {
 fn a_node_that_dies_with_its_server_is_lost_after_its_lease() {
     run(async {
         let mut servers = Server::cluster();
-        let shop = opens_at("shop", &servers[0]).await;
-        let _actor = publishes(&shop);
-        let desk = opens_at("desk", &servers[1]).await;
+        let (_shop, _actor, desk) = opens_two(&servers).await;
         let far = finds(&desk).await;
         servers[0].kill();
         assert_eq!(far.ended().await, RemoteEnd::Lost);

@@ -8,6 +8,8 @@
 mod apart;
 mod certificates;
 mod clusters;
+#[path = "../processes/common.rs"]
+mod common;
 mod counter;
 #[path = "../processes/killed.rs"]
 mod killed;

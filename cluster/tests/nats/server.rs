@@ -169,7 +169,7 @@ impl Server {
         fs::write(self.folder.path().join("nats-server.conf"), config).unwrap();
     }
 
-    /// Has the server read another configuration.
+    /// Makes the server read another configuration.
     pub fn reload(&mut self, config: &str) {
         self.config = config.into();
         self.write_config();

@@ -1,18 +1,12 @@
 //! What the tests share with those of sockets: how they run, and how nodes are connected.
 
-use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use greenroom_cluster::{Node, NodeBuilder};
 
+pub use crate::common::{LONG, SHORT_LEASE, skipped, until};
 use crate::server::{Server, is_here, nats};
-
-/// The time after which a test hangs, and in which a node must be found.
-pub const LONG: Duration = Duration::from_secs(60);
-
-/// The lease of the nodes that are to be lost soon.
-pub const SHORT_LEASE: Duration = Duration::from_millis(500);
 
 /// The address of the server of the test that runs, for all of its threads.
 static ADDRESS: Mutex<String> = Mutex::new(String::new());
@@ -27,19 +21,6 @@ pub fn run(test: impl Future<Output = ()>) {
         *ADDRESS.lock().unwrap() = server.address();
         let test = async { greenroom::time::timeout(5 * LONG, test).await };
         assert!(greenroom::run(test).is_ok(), "hung");
-    }
-}
-
-/// Says that a test is skipped, even if the output of tests is captured.
-pub fn skipped(test: &str, why: &str) {
-    let mut stderr = std::io::stderr();
-    writeln!(stderr, "SKIPPED {test}: {why}").unwrap();
-}
-
-/// Waits until a condition holds.
-pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    while !holds().await {
-        greenroom::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

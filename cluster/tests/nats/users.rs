@@ -36,7 +36,7 @@ fn a_node_opens_only_under_the_name_of_its_user() {
         assert!(matches!(error, OpenError::Server(_)), "{error}");
         let text = "it has not said within 2s who this is, as \"shop\"";
         assert!(error.to_string().contains(text), "{error}");
-        // A server without users knows nobody.
+        // A server without users cannot say who a node is.
         let server = Server::open();
         let node = Node::builder("shop").nats(Nats::servers([server.address()]));
         let error = node.open().await.unwrap_err();

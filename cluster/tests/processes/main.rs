@@ -7,6 +7,7 @@
 
 mod apart;
 mod certificates;
+mod common;
 mod dials;
 mod killed;
 mod ledger;

@@ -1,6 +1,5 @@
 //! What the tests share: how they run, and how much of them.
 
-use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -8,12 +7,7 @@ use std::time::Duration;
 use greenroom_cluster::{Node, NodeBuilder};
 
 use crate::certificates;
-
-/// The time after which a test hangs, and in which a node must be found.
-pub const LONG: Duration = Duration::from_secs(60);
-
-/// The lease of the nodes that are to be lost soon.
-pub const SHORT_LEASE: Duration = Duration::from_millis(500);
+pub use crate::common::{LONG, SHORT_LEASE, skipped, until};
 
 /// Runs a test, and panics if it hangs.
 pub fn run(test: impl Future<Output = ()>) {
@@ -37,19 +31,6 @@ pub fn is_long(test: &str) -> bool {
         skipped(test, "GREENROOM_FAULTS=all runs it");
     }
     is_long
-}
-
-/// Says that a test is skipped, even if the output of tests is captured.
-pub fn skipped(test: &str, why: &str) {
-    let mut stderr = std::io::stderr();
-    writeln!(stderr, "SKIPPED {test}: {why}").unwrap();
-}
-
-/// Waits until a condition holds.
-pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    while !holds().await {
-        greenroom::time::sleep(Duration::from_millis(1)).await;
-    }
 }
 
 /// Returns an address of this machine at which nothing listens. No client has this host.

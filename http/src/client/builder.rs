@@ -171,6 +171,16 @@ impl ClientBuilder {
     }
 
     /// Talks to a server on layer_cake: with [`Answers::LayerCake`], in both directions.
+    ///
+    /// ```
+    /// use greenroom_http::Client;
+    ///
+    /// greenroom::run(async {
+    ///     // What its own clients call `http_client='/tables/'`.
+    ///     let client = Client::connect("127.0.0.1:5050").layer_cake().path("/tables/").open();
+    ///     assert!(client.is_ok(), "it connects with the first request");
+    /// });
+    /// ```
     pub fn layer_cake(mut self) -> Self {
         self.form = Answers::LayerCake;
         self
@@ -222,7 +232,8 @@ impl ClientBuilder {
             )));
         }
         let is_path = self.path.starts_with('/') && self.path.ends_with('/');
-        if !is_path || self.path.parse::<PathAndQuery>().is_err() || self.path.contains('?') {
+        let is_pure = self.path.parse::<PathAndQuery>().is_ok() && !self.path.contains(['?', '#']);
+        if !is_path || !is_pure {
             let path = &self.path;
             return Err(error(format!(
                 "{path:?} is no path with slashes at both ends"

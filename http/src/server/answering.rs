@@ -141,7 +141,13 @@ impl<'a> Answering<'a> {
             *response.body_mut() = Full::default();
             response.headers_mut().remove(CONTENT_TYPE);
         }
-        if self.head.method != Method::HEAD {
+        // hyper sends no body with these.
+        let is_bare = self.head.method == Method::HEAD
+            || matches!(
+                response.status(),
+                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+            );
+        if !is_bare {
             let bytes = response.body().size_hint().exact();
             self.shared.note_answer(bytes.unwrap_or(0) as usize);
         }

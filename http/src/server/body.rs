@@ -6,11 +6,8 @@ use greenroom::time::timeout;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Incoming};
 
-use crate::limits::Limits;
+use crate::limits::{Limits, SLOW_START};
 use crate::wire::HttpRefusal;
-
-/// How long a body may come slower than its rate at first.
-const START: Duration = Duration::from_secs(5);
 
 /// Reads a body. The connection cannot go on if that is refused.
 pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, HttpRefusal> {
@@ -30,7 +27,9 @@ pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, H
     loop {
         let received = first.len() + more.len();
         let at_rate = Duration::try_from_secs_f64(received as f64 / limits.body_rate as f64);
-        let most = at_rate.map_or(limits.body_time, |time| limits.body_time.min(START + time));
+        let most = at_rate.map_or(limits.body_time, |time| {
+            limits.body_time.min(SLOW_START + time)
+        });
         let left = most.saturating_sub(begun.elapsed());
         let frame = match timeout(left, body.frame()).await {
             Err(_) => {

@@ -191,6 +191,28 @@ impl ServerBuilder {
     /// in `Sec-Fetch-Site`, as browsers do, and at loopback addresses those that say nothing, such as
     /// curl. Others are answered with 403. `POST` needs no such mark, since a browser names the
     /// [origin](ServerBuilder::hosts) of the page.
+    ///
+    /// ```
+    /// use greenroom::{Context, Reply, spawn};
+    /// use greenroom_http::Server;
+    ///
+    /// # #[derive(serde::Deserialize)]
+    /// # struct Hits;
+    /// async fn hits(mut cx: Context<(Hits, Reply<u32>)>) {
+    ///     while let Some((Hits, reply)) = cx.recv().await {
+    ///         reply.send(42);
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let hits = spawn!(hits(_));
+    ///     let server = Server::bind("127.0.0.1:0").on("Hits", &hits, |hits: Hits, reply| (hits, reply));
+    ///     let server = server.readable().listen().await?;
+    ///     server.stop().await;
+    ///     Ok::<(), greenroom_http::ListenError>(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn readable(mut self) -> Self {
         match (&mut self.unknown, self.types.last_mut()) {
             (Some(unknown), _) if self.last_is_unknown => unknown.is_readable = true,
@@ -212,6 +234,12 @@ impl ServerBuilder {
     /// Lets pages of these origins, such as `https://example.org`, call the server and read its answers.
     ///
     /// Scheme, host and port must be the same. Their requests before others (`OPTIONS`) are answered.
+    /// A text that is no origin is an error of [`listen`](ServerBuilder::listen).
+    ///
+    /// ```
+    /// let server = greenroom_http::Server::bind("127.0.0.1:0").cors(["https://example.org"]);
+    /// # drop(server);
+    /// ```
     pub fn cors<S: AsRef<str>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
         for origin in origins {
             let origin = origin.as_ref();
@@ -258,6 +286,11 @@ impl ServerBuilder {
 
     /// Serves clients on layer_cake as its own server does: with [`Answers::LayerCake`], and without a
     /// `Host` at loopback addresses, since they send none.
+    ///
+    /// ```
+    /// let server = greenroom_http::Server::bind("127.0.0.1:5050").layer_cake();
+    /// # drop(server);
+    /// ```
     pub fn layer_cake(self) -> Self {
         self.answers(Answers::LayerCake)
     }
@@ -298,7 +331,17 @@ impl ServerBuilder {
     /// Trusts the proxies with these addresses to say for whom they ask, in `Forwarded`.
     ///
     /// Their connections are not limited. The requests of each of their clients are, by
-    /// [`connections_a_peer`](Limits::connections_a_peer).
+    /// [`connections_a_peer`](Limits::connections_a_peer). A request without `Forwarded` has no such
+    /// limit.
+    ///
+    /// ```
+    /// use greenroom_http::Server;
+    /// use std::net::Ipv4Addr;
+    ///
+    /// let proxy = Ipv4Addr::new(10, 0, 0, 1).into();
+    /// let server = Server::bind("10.0.0.2:80").expose().trust_proxy([proxy]);
+    /// # drop(server);
+    /// ```
     pub fn trust_proxy(mut self, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         addresses.into_iter().for_each(|it| self.proxies.trust(it));
         self
@@ -311,7 +354,15 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what `GET /` shows.
+    /// Sets what `GET /` shows, to pages of any site.
+    ///
+    /// ```
+    /// use greenroom_http::{HttpResponse, Server};
+    ///
+    /// let page = HttpResponse::new(200, "<p>hello").header("content-type", "text/html");
+    /// let server = Server::bind("127.0.0.1:0").index(page);
+    /// # drop(server);
+    /// ```
     pub fn index(self, page: HttpResponse) -> Self {
         self.mount(Mount::fixed("/", page))
     }

@@ -118,13 +118,15 @@ impl Site {
         head: &Parts,
         caller: &Caller,
     ) -> Result<RequestTarget<'a>, RefusedRequest> {
-        let (others, path, accepts) = (&self.counts.others, head.uri.path(), self.accepts(head));
+        let (others, path) = (&self.counts.others, head.uri.path());
+        // Most requests are not refused.
+        let accepts = || self.accepts(head);
         let is_read = head.method == Method::GET || head.method == Method::HEAD;
         if let Some(page) = self.pages.get(path) {
             return match head.method {
                 _ if is_read => Ok(RequestTarget::Page(page)),
                 Method::OPTIONS => Err(refused(others, allowed(PAGE_METHODS))),
-                _ => Err(refused(others, not_allowed(PAGE_METHODS, accepts))),
+                _ => Err(refused(others, not_allowed(PAGE_METHODS, accepts()))),
             };
         }
         // `OPTIONS *` asks about the server itself.
@@ -138,7 +140,7 @@ impl Site {
             other => other,
         };
         let name =
-            name.map_err(|problem| refused(others, unrecovered(Some(head), &problem, accepts)))?;
+            name.map_err(|problem| refused(others, unrecovered(Some(head), &problem, accepts())))?;
         // A registered type comes first, and then the actor for all others.
         let (target, statuses, is_readable) = match (self.types.get(&*name), &self.unknown) {
             (Some(of), _) => {
@@ -149,17 +151,17 @@ impl Site {
             (None, Some(unknown)) => (RequestTarget::Unknown(unknown), others, unknown.is_readable),
             (None, None) => {
                 let why = format!("unknown type {}", shown(&name));
-                return Err(refused(others, of_own(404, why, accepts)));
+                return Err(refused(others, of_own(404, why, accepts())));
             }
         };
         if is_read && !is_readable && !caller.may_read {
             self.counts.refused(CallRefusal::SITE.cause);
             let CallRefusal { status, why, .. } = CallRefusal::SITE;
-            return Err(refused(statuses, of_own(status, why, accepts)));
+            return Err(refused(statuses, of_own(status, why, accepts())));
         }
         if let Some(coding) = coding(&head.headers) {
             let why = format!("unsupported Content-Encoding {}", shown(coding));
-            return Err(refused(statuses, of_own(415, why, accepts)));
+            return Err(refused(statuses, of_own(415, why, accepts())));
         }
         Ok(target)
     }
@@ -459,7 +461,11 @@ fn not_allowed(methods: &'static str, accepts: Accepts) -> Response<Bytes> {
 
 impl RegisteredType {
     /// Returns the answer to a method that asks no actor.
-    fn method_refusal(&self, method: &Method, accepts: Accepts) -> Option<Response<Bytes>> {
+    fn method_refusal(
+        &self,
+        method: &Method,
+        accepts: impl FnOnce() -> Accepts,
+    ) -> Option<Response<Bytes>> {
         let methods = match self.is_post_only {
             true => POST_ONLY_METHODS,
             false => METHODS,
@@ -468,7 +474,7 @@ impl RegisteredType {
             Method::POST => None,
             Method::GET | Method::HEAD if !self.is_post_only => None,
             Method::OPTIONS => Some(allowed(methods)),
-            _ => Some(not_allowed(methods, accepts)),
+            _ => Some(not_allowed(methods, accepts())),
         }
     }
 }

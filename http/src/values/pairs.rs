@@ -1,9 +1,10 @@
 //! JSON in which a map may be a list of pairs, as layer_cake writes it: `[["a",1]]`.
 //!
-//! A struct is an object. What the type asks for decides what a list is.
+//! A struct is an object, and so is a map with names for keys. What the type asks for decides what a
+//! list is.
 
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
-use serde::de::{Deserializer, Error, IntoDeserializer, Visitor};
+use serde::de::{Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
@@ -31,7 +32,7 @@ impl<'de> Deserializer<'de> for PairsValue {
             }
             Value::Object(object) => {
                 let members = object.into_iter();
-                let members = members.map(|(key, value)| (PairsKey(key), PairsValue(value)));
+                let members = members.map(|(key, value)| (key, PairsValue(value)));
                 let mut members = MapDeserializer::new(members);
                 let value = visitor.visit_map(&mut members)?;
                 members.end()?;
@@ -82,7 +83,7 @@ impl<'de> Deserializer<'de> for PairsValue {
         match self.0 {
             Value::Object(object) if object.len() == 1 => {
                 let members = object.into_iter();
-                let members = members.map(|(key, value)| (PairsKey(key), PairsValue(value)));
+                let members = members.map(|(key, value)| (key, PairsValue(value)));
                 let variant = MapAccessDeserializer::new(MapDeserializer::new(members));
                 variant.deserialize_enum(name, variants, visitor)
             }
@@ -99,66 +100,6 @@ impl<'de> Deserializer<'de> for PairsValue {
 }
 
 impl IntoDeserializer<'_, DecodeProblem> for PairsValue {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
-    }
-}
-
-/// The key of an object: a string, unless its type takes no string.
-struct PairsKey(String);
-
-/// Reads a key as JSON.
-macro_rules! as_json {
-    ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
-            PairsValue::of(&self.0).map_err(DecodeProblem::custom)?.$method(visitor)
-        }
-    )*};
-}
-
-impl<'de> Deserializer<'de> for PairsKey {
-    type Error = DecodeProblem;
-
-    as_json! {
-        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
-        deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
-        deserialize_u128 deserialize_f32 deserialize_f64
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
-        visitor.visit_string(self.0)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeProblem> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, DecodeProblem> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        _variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, DecodeProblem> {
-        visitor.visit_enum(self.0.into_deserializer())
-    }
-
-    forward_to_deserialize_any! {
-        char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
-        identifier ignored_any
-    }
-}
-
-impl IntoDeserializer<'_, DecodeProblem> for PairsKey {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -190,8 +131,9 @@ mod tests {
     #[test]
     fn a_map_is_a_list_of_pairs_or_an_object() {
         let map = BTreeMap::from([(1, "a".to_owned()), (2, "b".to_owned())]);
-        assert_eq!(read(r#"[[1,"a"],[2,"b"]]"#), Ok(map.clone()));
-        assert_eq!(read(r#"{"1":"a","2":"b"}"#), Ok(map));
+        assert_eq!(read(r#"[[1,"a"],[2,"b"]]"#), Ok(map));
+        let named = BTreeMap::from([("a".to_owned(), 1)]);
+        assert_eq!(read(r#"{"a":1}"#), Ok(named));
         type Deep = HashMap<String, Vec<HashMap<(u8, u8), f64>>>;
         let deep: Deep = read(r#"[["a",[[[[1,2],0.5]]]]]"#).unwrap();
         assert_eq!(deep["a"][0][&(1, 2)], 0.5);

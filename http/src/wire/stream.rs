@@ -17,7 +17,7 @@ use hyper::rt::ReadBufCursor;
 use super::framing::Framing;
 use super::head::HttpRefusal;
 use super::state::{AwaitedPart, ConnectionState};
-use crate::limits::Limits;
+use crate::limits::{Limits, SLOW_START};
 use crate::reactor::Socket;
 
 /// The head that stands for one that was refused, and that of a request whose answer has no body.
@@ -56,9 +56,6 @@ struct SlowWrite {
     late: Option<(Sleep, &'static str)>,
 }
 
-/// How long a client may take an answer slower than its rate at first.
-const START: Duration = Duration::from_secs(5);
-
 impl SlowWrite {
     fn new() -> Self {
         SlowWrite {
@@ -72,7 +69,7 @@ impl SlowWrite {
     fn patience(&self, limits: &Limits) -> (Duration, &'static str) {
         let seconds = self.taken as f64 / limits.write_rate as f64;
         let at_rate = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        let in_all = START.saturating_add(at_rate);
+        let in_all = SLOW_START.saturating_add(at_rate);
         let left = in_all.saturating_sub(self.since.elapsed());
         match left < limits.write_time {
             true => (left, "write_rate"),

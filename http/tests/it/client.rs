@@ -264,6 +264,24 @@ fn a_name_that_is_too_long_is_refused_and_the_connection_goes_on() {
 }
 
 #[test]
+fn an_answer_that_is_too_large_is_refused_and_the_next_one_comes() {
+    let (served, runtime) = (plain(), runtime());
+    let builder = Client::connect(served.server.local_addr()).connections(1);
+    let client = open(&runtime, builder.largest_answer(100));
+    let far = client.address::<Xy, Table>("Xy");
+    let ask = |x| runtime.block_on(far.ask(|reply| (Xy { x, y: 1 }, reply)).into_future());
+    let Err(AskError::Refused(refusal)) = ask(1000) else {
+        panic!("it is larger");
+    };
+    let text = "answer too large (the answer has more than 100 bytes)";
+    assert_eq!(
+        (refusal.kind(), &*refusal.to_string()),
+        (RefusalKind::Fault, text)
+    );
+    assert_eq!(ask(2), Ok(vec![vec![0.5; 2]]));
+}
+
+#[test]
 fn a_connection_that_the_server_closes_after_an_answer_is_replaced() {
     let served = served(|builder, _| {
         builder.limits(greenroom_http::Limits {
@@ -392,6 +410,14 @@ fn impossible_options_are_errors() {
         assert!(error.to_string().contains("is 0, not from 1 to 1024"));
         let builder = Client::connect("localhost:1").connections(usize::MAX);
         assert!(builder.open().is_err());
+        for path in ["", "a/", "/a", "/a?b/", "/a#b/", "/a b/"] {
+            let error = Client::connect("localhost:1")
+                .path(path)
+                .open()
+                .unwrap_err();
+            let text = format!("{path:?} is no path with slashes at both ends");
+            assert!(error.to_string().contains(&text), "{error}");
+        }
     });
     assert!(
         Client::connect("localhost:1").open().is_err(),

@@ -76,12 +76,12 @@ fn events_tell_which_refusal_has_ended_a_connection() {
     assert_eq!(observed.received.recv().unwrap(), CloseReason::Done);
 }
 
-/// Keeps what is noted at the level trace.
+/// Keeps what is noted at the levels trace and warning.
 struct Notes(Sender<String>);
 
 impl Tracer for Notes {
     fn event(&self, event: &Event<'_>) {
-        if event.kind().level() == Level::Trace {
+        if matches!(event.kind().level(), Level::Trace | Level::Warning) {
             let (sign, name, kind) = (event.kind().sign(), event.name(), event.kind());
             let _ = self.0.send(format!("{sign} {name} - {kind}"));
         }
@@ -90,6 +90,17 @@ impl Tracer for Notes {
     fn enabled(&self, level: Level) -> bool {
         level >= Level::Trace
     }
+}
+
+#[test]
+fn a_trace_tells_why_an_answer_cannot_be_encoded() {
+    let (sender, received) = channel();
+    let runtime = Runtime::builder().workers(1).tracer(Notes(sender));
+    let served = served_on(runtime, |it, _| it);
+    assert_eq!(served.get("/Nan?how=x").status, 500);
+    let line =
+        "? http connection - An answer to \"Nan\" cannot be encoded (JSON has no number NaN)";
+    assert!(received.iter().any(|noted| noted == line));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use greenroom_http::{Limits, metrics};
 
-use crate::support::{Client, Served, number, served, until};
+use crate::support::{Client, Message, Served, number, served, until};
 
 const LONG: Duration = Duration::from_secs(1000);
 
@@ -197,6 +197,31 @@ fn clients_that_do_not_read_cost_a_bounded_memory_and_then_nothing() {
     until("all is free again", || {
         from(&served, 3).get("/Xy").status == 200
     });
+}
+
+#[test]
+fn answers_without_a_body_are_never_unsent() {
+    let served = served(|builder, actor| {
+        let builder = builder.unknown(&actor.address(), Message::Raw);
+        builder.limits(Limits {
+            unsent: 100,
+            unsent_a_connection: 100,
+            ..Limits::default()
+        })
+    });
+    let mut client = served.client();
+    for _ in 0..3 {
+        client.send("HEAD /Xy?x=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(client.response_to(true).unwrap().status, 200);
+        for status in [204, 205, 304] {
+            // The text of a refusal, which is not sent.
+            client.send(format!(
+                "GET /Act?how={status} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            ));
+            assert_eq!(client.response_to(true).unwrap().status, status);
+        }
+    }
+    assert_eq!(client.get("/Xy").status, 200);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! All is checked before the node is open: the servers, and who they say that the node is.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
@@ -51,7 +52,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// # Ok::<(), greenroom_cluster::OpenError>(())
 /// # }).unwrap();
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "it does nothing before a node is opened with it"]
 pub struct Nats {
     servers: Vec<String>,
@@ -88,6 +89,9 @@ impl Nats {
     }
 
     /// Sets the password of the user that has the name of the node.
+    ///
+    /// It goes over the net as it is, unless the connection is TLS: by [`identity`](Nats::identity), or
+    /// by a server whose address begins with `tls://`.
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
@@ -200,6 +204,17 @@ impl Nats {
     }
 }
 
+impl fmt::Debug for Nats {
+    /// Shows all but the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nats")
+            .field("servers", &self.servers)
+            .field("identity", &self.identity)
+            .field("is_insecure", &self.is_insecure)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Where the outcome of what runs on a thread goes.
 type OpenOutcome<T> = oneshot::Sender<Result<T, OpenError>>;
 
@@ -260,4 +275,19 @@ pub(super) async fn user_info(client: &Client) -> Result<serde_json::Value, Stri
     };
     serde_json::from_slice(&answer.payload)
         .map_err(|error| format!("it does not say who this is: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Nats;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let nats = Nats::servers(["a:4222"]).password("secret");
+        let shown = format!("{nats:?}");
+        assert!(
+            shown.contains("a:4222") && !shown.contains("secret"),
+            "{shown}"
+        );
+    }
 }

@@ -1,0 +1,23 @@
+//! What all tests with processes share, over sockets and over NATS.
+
+use std::io::Write;
+use std::time::Duration;
+
+/// The time after which a test hangs, and in which a node must be found.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The lease of the nodes that are to be lost soon.
+pub const SHORT_LEASE: Duration = Duration::from_millis(500);
+
+/// Says that a test is skipped, even if the output of tests is captured.
+pub fn skipped(test: &str, why: &str) {
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "SKIPPED {test}: {why}").unwrap();
+}
+
+/// Waits until a condition holds.
+pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    while !holds().await {
+        greenroom::time::sleep(Duration::from_millis(1)).await;
+    }
+}

@@ -178,8 +178,9 @@ impl<M: Remote> RemoteAddress<M> {
 
     /// Waits until the actor has ended, or its node is lost.
     ///
-    /// A killed process is noticed at once, since its sockets are closed. A node that is silent is
-    /// lost after 1.5 times its [lease](crate::NodeBuilder::lease).
+    /// A killed process is noticed at once, since its sockets are closed. At NATS servers that is so if
+    /// the account of the nodes receives which connections end. A node that is silent is lost after
+    /// 1.5 times its [lease](crate::NodeBuilder::lease).
     ///
     /// The wait does not keep its runtime busy, so it does not count for
     /// [deadlock detection](greenroom::Builder::detect_deadlocks). If others ask an actor that waits
@@ -294,6 +295,9 @@ impl<'de, M: Remote> Deserialize<'de> for RemoteAddress<M> {
         });
         let outside = "an address comes only within a message of another node";
         let owner = owner.ok_or_else(|| D::Error::custom(outside))?;
+        if !is_name(&wire.node) {
+            return Err(D::Error::custom("no node has a name of this length"));
+        }
         let target = Target {
             node: wire.node.into(),
             incarnation: wire.incarnation,

@@ -1,4 +1,4 @@
-//! What carries the frames between nodes: sockets, or a simulated net.
+//! What carries the frames between nodes: sockets, a broker, or a simulated net.
 //!
 //! An engine connects with nodes and reports links that are up or down to the
 //! [`NodeState`](crate::node::NodeState) of its node. All frames of a node come from one thread of
@@ -58,12 +58,12 @@ pub(crate) enum NodeEvent<'a> {
     Lost,
     /// There is an address of an actor on this node, and no link to it.
     Wanted(&'a str),
-    /// A lookup waits for an actor of this name and kind. It says so each [`LOOKUP_STEP`].
+    /// A lookup waits for an actor of this name and kind, which are not too long. It says so each [`LOOKUP_STEP`].
     Sought { name: &'a str, kind: &'a str },
     /// The names with this prefix are watched once more, or once less.
     Watched { prefix: &'a str, is_begin: bool },
     /// This node has given a name, or taken it away.
-    Named { name: &'a str, is_given: bool },
+    Named(&'a str),
 }
 
 /// The time after which a lookup says again what it waits for.
@@ -76,6 +76,13 @@ pub(crate) struct OpenNode {
     pub(crate) addresses: Vec<String>,
     /// Reads the certificate anew. Links from now on use it.
     pub(crate) renew: Renew,
+}
+
+impl Drop for OpenNode {
+    /// Closes the node, also one that nobody has waited for.
+    fn drop(&mut self) {
+        self.state.shut();
+    }
 }
 
 pub(crate) type Renew = Box<dyn Fn() -> Result<(), RenewError> + Send + Sync>;

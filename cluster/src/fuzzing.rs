@@ -67,6 +67,14 @@ pub(crate) struct Still {
     patterns: Mutex<Vec<String>>,
 }
 
+#[cfg(test)]
+impl Still {
+    /// Returns whether something is received under this pattern.
+    pub(crate) fn has(&self, pattern: &str) -> bool {
+        lock(&self.patterns).iter().any(|other| other == pattern)
+    }
+}
+
 impl Broker for Still {
     fn publish(&self, _: String, _: Vec<u8>) -> Boxed<()> {
         Box::pin(ready(()))

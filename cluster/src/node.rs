@@ -28,7 +28,9 @@ pub use status::NodeStatus;
 pub use watch::{NameChange, NameWatch};
 
 #[cfg(test)]
+#[cfg(test)]
 pub(crate) use names::LONGEST_NAME;
+pub(crate) use names::is_name;
 pub(crate) use state::NodeState;
 
 use crate::address::RemoteAddress;
@@ -58,22 +60,15 @@ const LAST_TASKS: Duration = Duration::from_millis(100);
 /// actors of its own side. So a name is no singleton, and it is no lock.
 #[derive(Clone)]
 pub struct Node {
-    inner: Arc<NodeInner>,
-}
-
-struct NodeInner(OpenNode);
-
-impl Drop for NodeInner {
-    fn drop(&mut self) {
-        self.0.state.shut();
-    }
+    inner: Arc<OpenNode>,
 }
 
 impl Node {
     /// Returns a builder of a node with this name.
     ///
     /// No two nodes that reach each other have the same name: the later one replaces the links of
-    /// the earlier one. Programs that come and go, such as clients, need names of their own. Names
+    /// the earlier one. At NATS servers neither keeps a link, and the
+    /// [status](Node::status) of the earlier one says so. Programs that come and go, such as clients, need names of their own. Names
     /// that differ in upper and lower case, or in a dot at the end, are one name: while one of them
     /// is connected, the other is refused.
     ///
@@ -85,12 +80,12 @@ impl Node {
 
     fn new(open: OpenNode) -> Node {
         Node {
-            inner: Arc::new(NodeInner(open)),
+            inner: Arc::new(open),
         }
     }
 
     fn state(&self) -> &Arc<NodeState> {
-        &self.inner.0.state
+        &self.inner.state
     }
 
     /// Returns the name of the node.
@@ -101,7 +96,7 @@ impl Node {
     /// Returns the addresses at which the node listens, such as `127.0.0.1:7447`. A port 0 of
     /// [`listen_address`](NodeBuilder::listen_address) has become the real one.
     pub fn listen_addresses(&self) -> &[String] {
-        &self.inner.0.addresses
+        &self.inner.addresses
     }
 
     /// Gives an actor a name, under which all connected nodes find it.
@@ -163,8 +158,8 @@ impl Node {
     /// Returns all actors that have the name and this kind now: that of this node first, then those
     /// of connected nodes in the order of the names of the nodes.
     ///
-    /// With `nats`, only nodes that talk are connected: while a
-    /// [watch](Node::watch_names) of the name exists, all that hold it are.
+    /// With `nats`, only nodes that talk are connected: while a [watch](Node::watch_names) of the name
+    /// exists, all that hold it are, as far as the [limit](crate::Limits::peers) allows.
     pub fn all<M: Remote>(&self, name: &str) -> Vec<RemoteAddress<M>> {
         let holders = self.state().holders(name);
         let right = holders
@@ -206,9 +201,11 @@ impl Node {
     /// [`identity`](NodeBuilder::identity) names. Links from now on use them. Others go on.
     ///
     /// # Errors
-    /// If a file cannot be used, all stays as it was. A node without certificates has none to renew.
+    /// If a file cannot be used, all stays as it was. A node without certificates has none to renew. A
+    /// node at NATS servers reads its files for each connection, and this only tells whether they are
+    /// there.
     pub fn renew_identity(&self) -> Result<(), RenewError> {
-        (self.inner.0.renew)()
+        (self.inner.renew)()
     }
 
     /// Returns what the node does at the moment, and what it has counted.

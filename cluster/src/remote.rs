@@ -24,9 +24,10 @@ use serde::de::DeserializeOwned;
 /// [mapped](greenroom::Address::map) addresses of the same actor.
 ///
 /// # Values that nest
-/// A type that contains itself, such as a tree, is decoded recursively. A value that needs more than
-/// 512 KiB of stack for that is [undecodable](crate::Distance::Undecodable). A sequence of values
-/// without bytes, such as `Vec<()>`, has no limit to its length, so a message should have none.
+/// A type that contains itself, such as a tree, is decoded recursively. A value that is nested more
+/// than 256 times, or that needs more than 512 KiB of stack, is
+/// [undecodable](crate::Distance::Undecodable). So is one whose lists have more than 65 536 elements
+/// without bytes, such as those of a `Vec<()>`.
 ///
 /// ```
 /// use greenroom::Reply;

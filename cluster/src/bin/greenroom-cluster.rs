@@ -56,9 +56,9 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
             _ => return Err(argument.unexpected()),
         }
     }
-    match arguments.nodes.iter().any(|node| !node.is_empty()) {
-        true => Ok(arguments),
-        false => Err("no nodes".into()),
+    match arguments.nodes.is_empty() || arguments.nodes.iter().any(String::is_empty) {
+        true => Err("no nodes, or one without a name".into()),
+        false => Ok(arguments),
     }
 }
 
@@ -71,7 +71,10 @@ fn run(arguments: Arguments) -> Result<ExitCode, lexopt::Error> {
         return Err("no identity".into());
     };
     let nats = Nats::servers([server]).identity(certificate, key, authority);
-    let checked = greenroom::run(nats.check(&arguments.nodes[0]));
+    let [node] = &arguments.nodes[..] else {
+        return Err("a check is that of one node, which has the certificate".into());
+    };
+    let checked = greenroom::run(nats.check(node));
     let lacks = checked.map_err(|error| error.to_string())?;
     lacks.iter().for_each(|lack| println!("{lack}"));
     Ok(match lacks.is_empty() {

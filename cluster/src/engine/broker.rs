@@ -17,6 +17,7 @@ mod tests;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use futures_lite::future::Boxed;
 
 use links::Links;
 use names::NameQuestions;
+use packet::Packet;
 use posts::Posts;
 use subject::Token;
 
@@ -32,9 +34,13 @@ use super::{LinkEngine, NodeEvent, Tasks};
 use crate::link::lock;
 use crate::node::NodeState;
 
-/// The batches that may be under way to one node. A subscription is to have room for as many.
+/// Returns how many batches may be under way to a node with so many peers, twice over: a subscription
+/// is to have room for what else comes.
 #[cfg(feature = "nats")]
-pub(crate) const MOST_BATCHES: u64 = 2 * flow::BUDGET / flow::BATCH;
+pub(crate) fn most_batches(peers: usize) -> usize {
+    let granted = flow::BUDGET + flow::LEAST * peers as u64;
+    usize::try_from(2 * granted / flow::BATCH).unwrap_or(usize::MAX)
+}
 
 /// The bytes of the largest payload that a server is to take at least.
 #[cfg(feature = "nats")]
@@ -104,6 +110,12 @@ pub(crate) enum BrokerEvent {
     Up,
     /// It is gone, for this reason.
     Down(String),
+    /// It goes on, and has refused something.
+    #[cfg_attr(
+        not(feature = "nats"),
+        expect(dead_code, reason = "a simulated broker refuses nothing")
+    )]
+    Failed(String),
     /// What was published may have been dropped on its way to this node.
     #[cfg_attr(
         not(feature = "nats"),
@@ -123,6 +135,8 @@ pub(crate) struct BrokerEngine {
     posts: Posts,
     links: Mutex<Links>,
     questions: NameQuestions,
+    /// Whether the connection with the broker is gone, so that it says nothing of the next one.
+    is_down: AtomicBool,
     /// Notified when there may be work for ticks.
     work: Event,
     /// Why the broker, or a node, is not connected, by its name.
@@ -140,6 +154,7 @@ impl BrokerEngine {
             posts: Posts::default(),
             links: Mutex::default(),
             questions: NameQuestions::default(),
+            is_down: AtomicBool::new(false),
             work: Event::new(),
             problems: Mutex::default(),
         })
@@ -152,6 +167,9 @@ impl BrokerEngine {
         self.tasks
             .spawn_last(Box::pin(posts::publish(self.clone())));
         self.spawn(Box::pin(tick(self.clone())));
+        self.spawn(Box::pin(names::watch_again_and_again(self.clone())));
+        // A node of the same name says so.
+        self.send(&self.me, &Packet::Cut { epoch: 0 });
         state.start();
     }
 
@@ -169,13 +187,17 @@ impl BrokerEngine {
         const BROKER: &str = "";
         match event {
             BrokerEvent::Up => {
+                self.is_down.store(false, Ordering::Relaxed);
                 lock(&self.problems).remove(BROKER);
                 self.watch_again();
+                self.announce();
             }
             BrokerEvent::Down(why) => {
+                self.is_down.store(true, Ordering::Relaxed);
                 lock(&self.problems).insert(BROKER.into(), why);
                 self.lose(None);
             }
+            BrokerEvent::Failed(why) => drop(lock(&self.problems).insert(BROKER.into(), why)),
             BrokerEvent::Dropped => self.lose(None),
             BrokerEvent::Gone(connection) => self.lose(Some(&connection)),
         }
@@ -183,9 +205,14 @@ impl BrokerEngine {
 
     /// Remembers why a node is not connected.
     fn fail(&self, peer: &Token, why: String) {
+        let Some(name) = peer.name() else { return };
         let mut problems = lock(&self.problems);
-        if let Some(name) = peer.name().filter(|_| problems.len() < MOST_PROBLEMS) {
-            problems.insert(name, why);
+        problems.insert(name, why);
+        // Invented names push each other out, and not the broker, which has none.
+        if problems.len() > MOST_PROBLEMS {
+            let drawn = 1 + greenroom::sim::random() as usize % (MOST_PROBLEMS - 1);
+            let name = problems.keys().nth(drawn).cloned();
+            name.inspect(|name| drop(problems.remove(name)));
         }
     }
 
@@ -230,7 +257,7 @@ impl LinkEngine for Arc<BrokerEngine> {
             NodeEvent::Wanted(node) => self.connect(node),
             NodeEvent::Sought { name, kind } => self.seek(name, kind),
             NodeEvent::Watched { prefix, is_begin } => self.watch(prefix, is_begin),
-            NodeEvent::Named { name, is_given } => self.name(name, is_given),
+            NodeEvent::Named(name) => self.name(name),
         }
         true
     }

@@ -121,6 +121,8 @@ async fn follow(broker: Arc<NatsBroker>, mut events: UnboundedReceiver<Event>) {
                 BrokerEvent::Down("the NATS server is not connected".into())
             }
             Event::SlowConsumer(_) => BrokerEvent::Dropped,
+            Event::ServerError(error) => BrokerEvent::Failed(format!("the NATS server: {error}")),
+            Event::ClientError(error) => BrokerEvent::Failed(format!("the NATS client: {error}")),
             _ => continue,
         };
         let engine = broker.engine();

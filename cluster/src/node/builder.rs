@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Node;
-use super::names::{LONGEST_NAME, SHORTEST_LEASE};
+use super::names::{LONGEST_NAME, SHORTEST_LEASE, is_name};
 #[cfg(feature = "nats")]
 use crate::engine::nats::Nats;
 #[cfg(feature = "sockets")]
@@ -173,7 +173,7 @@ impl NodeBuilder {
     fn check(&self) -> Result<(), OpenError> {
         let wrong = |why: String| Err(OpenError::Option(why));
         let name = &self.name;
-        if name.is_empty() || name.len() > LONGEST_NAME {
+        if !is_name(name) {
             let text = format!("the name {name:?} is empty or longer than {LONGEST_NAME} bytes");
             return wrong(text);
         }
@@ -183,11 +183,26 @@ impl NodeBuilder {
             return wrong(text);
         }
         #[cfg(feature = "sockets")]
-        self.sockets.check().map_err(OpenError::Option)?;
+        {
+            self.sockets.check().map_err(OpenError::Option)?;
+            if self.has_other_engine() && self.sockets != SocketOptions::default() {
+                return wrong("a node at a net or at NATS servers has no options of sockets".into());
+            }
+        }
         match self.limits.problem() {
             Some(problem) => wrong(problem),
             None => Ok(()),
         }
+    }
+
+    /// Returns whether the node has another engine than sockets.
+    #[cfg(feature = "sockets")]
+    fn has_other_engine(&self) -> bool {
+        #[cfg(feature = "nats")]
+        let is_at_servers = self.nats.is_some();
+        #[cfg(not(feature = "nats"))]
+        let is_at_servers = false;
+        is_at_servers || self.net.is_some()
     }
 
     fn hello(&self) -> Hello {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use greenroom::time::Instant;
 
-use super::{Node, NodeState};
+use super::{Node, NodeState, is_name};
 use crate::address::RemoteAddress;
 use crate::engine::{LOOKUP_STEP, NodeEvent};
 use crate::error::RemoteLookupError;
@@ -60,6 +60,10 @@ impl<M: Remote> Lookup<M> {
         match look::<M>(state, &self.name) {
             Some(Err(RemoteLookupError::WrongKind { .. })) | None => {}
             Some(found) => return found,
+        }
+        // Nothing is asked about a name that no actor can have.
+        if !is_name(&self.name) {
+            return Err(self.timeout(Duration::ZERO).unknown());
         }
         let start = Instant::now();
         let found = greenroom::time::timeout(self.timeout, async {

@@ -15,6 +15,11 @@ use crate::link::{ActorInbox, Link, Target};
 /// The bytes of a name or a kind: it is shown to people.
 pub(crate) const LONGEST_NAME: usize = 255;
 
+/// Returns whether a node or an actor may have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&name.len())
+}
+
 /// The shortest lease: looks at links ten times in it take little processor time. A peer that has
 /// a shorter one is looked at as often.
 pub(crate) const SHORTEST_LEASE: Duration = Duration::from_millis(500);
@@ -193,7 +198,7 @@ impl Peers {
     ) -> Result<(Publication, Arc<StopSignal>), PublishError> {
         // All is checked first: a refused name changes nothing.
         for text in [name, inbox.kind()] {
-            if text.is_empty() || text.len() > LONGEST_NAME {
+            if !is_name(text) {
                 let (text, limit) = (text.into(), LONGEST_NAME);
                 return Err(PublishError::Length { text, limit });
             }

@@ -92,7 +92,14 @@ impl NodeState {
         if let Some(other) = peers.other_spelling(&member.name) {
             return Err(format!("the node is connected as {other:?}"));
         }
-        let is_new = peers.link_to(&member.name).is_none();
+        drop(peers);
+        self.check_room(&member.name)
+    }
+
+    /// Returns why there is no room for a link to this node, if that is so.
+    pub(crate) fn check_room(&self, node: &str) -> Result<(), String> {
+        let peers = self.peers();
+        let is_new = peers.link_to(node).is_none();
         if is_new && peers.links() >= self.limits.peers {
             return Err(format!("the node has {} peers already", self.limits.peers));
         }
@@ -189,8 +196,7 @@ impl NodeState {
             peers.broadcast(&LinkFrame::Publish(publication).encode());
             (actor, forgotten)
         };
-        let is_given = true;
-        self.engine.note(NodeEvent::Named { name, is_given });
+        self.engine.note(NodeEvent::Named(name));
         self.changed.notify(usize::MAX);
         Ok(published)
     }
@@ -233,8 +239,7 @@ impl NodeState {
             taken
         };
         let Some(name) = taken else { return false };
-        let (name, is_given) = (&*name, false);
-        self.engine.note(NodeEvent::Named { name, is_given });
+        self.engine.note(NodeEvent::Named(&name));
         self.changed.notify(usize::MAX);
         true
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use greenroom::time::Instant;
 use greenroom::{sim, spawn};
-use greenroom_cluster::{Distance, Limits, NameChange, RemoteEnd, SimNet};
+use greenroom_cluster::{Distance, Limits, NameChange, RemoteEnd, RemoteLookupError, SimNet};
 
 use crate::support::{Pair, Tally, limited_node, node, pair_in, seeds, tally, until};
 
@@ -113,6 +113,48 @@ fn a_watch_reports_the_names_of_all_nodes_that_begin_so() {
         net.crash("early");
         let gone = watch.next().await;
         assert!(matches!(gone, Some(NameChange::Gone { .. })), "{gone:?}");
+    });
+}
+
+#[test]
+fn a_watch_alone_finds_names_again_after_any_loss() {
+    sim::explore(seeds(20), |seed| async move {
+        let net = SimNet::with_broker();
+        let actor = spawn!(tally(_));
+        let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
+        let mut watch = desk.watch_names("log/");
+        if seed % 2 == 0 {
+            // The first question and the first announcement are lost, and nobody knows.
+            net.loss(1.0, Duration::from_secs(3600));
+        }
+        shop.publish("log/1", &actor).unwrap().detach();
+        greenroom::time::sleep(Duration::from_millis(50)).await;
+        net.loss(0.0, Duration::ZERO);
+        let start = Instant::now();
+        assert!(matches!(watch.next().await, Some(NameChange::Come { .. })));
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        // They are apart for longer than a lease, and nothing is reported when they no longer are.
+        net.partition(["shop"], ["desk"]);
+        assert!(matches!(watch.next().await, Some(NameChange::Gone { .. })));
+        greenroom::time::sleep(Duration::from_secs(20)).await;
+        net.heal();
+        let start = Instant::now();
+        assert!(matches!(watch.next().await, Some(NameChange::Come { .. })));
+        assert!(start.elapsed() <= Duration::from_secs(60), "{:?}", start.elapsed());
+    });
+}
+
+#[test]
+fn a_name_that_no_actor_can_have_is_unknown_at_once() {
+    sim::explore(seeds(2), |_| async {
+        let net = SimNet::with_broker();
+        let desk = node("desk", &net).await;
+        let start = Instant::now();
+        for name in [String::new(), "x".repeat(256)] {
+            let error = desk.lookup::<Tally>(name).await.unwrap_err();
+            assert!(matches!(error, RemoteLookupError::Unknown { .. }), "{error}");
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO);
     });
 }
 

@@ -19,6 +19,10 @@ pub(super) const LEAST: u64 = 64 << 10;
 /// `BUDGET / BATCH`, and as many for each `LEAST`.
 pub(super) const BATCH: u64 = 512;
 
+/// What a link that has carried nothing yet is granted at most. Then as much more as it has carried, so
+/// that a link without use leaves the budget to others.
+const FIRST: u64 = 1 << 20;
+
 /// The weight that an end takes without a word. Senders wait when much is not acknowledged.
 const UNTOLD: u64 = 512 << 10;
 
@@ -109,6 +113,7 @@ impl Flow {
             sent: self.sent,
             taken: self.taken,
             granted: self.given,
+            awaits: self.acknowledged < self.sent || !self.may_send(),
         }
     }
 
@@ -159,7 +164,9 @@ impl Flow {
     /// Grants the other end as much as `share`, and within what others have left of the budget
     /// (FLOW-3). Returns whether the other end is to know that at once, since it may wait for it.
     pub(super) fn grant(&mut self, share: u64, others: u64) -> bool {
-        let most = share.min(BUDGET.saturating_sub(others)).max(LEAST);
+        let most = (share.min(BUDGET.saturating_sub(others)))
+            .min(FIRST + self.taken_weight)
+            .max(LEAST);
         self.given = self.given.max(self.taken_weight + most);
         let known = self.told.given.saturating_sub(self.taken_weight);
         let is_short = self.given > self.told.given && known < most / 2;
@@ -266,12 +273,13 @@ mod tests {
     fn numbers_that_cannot_be_are_refused() {
         let mut a = Flow::new();
         let _sent = a.send(1);
-        let (sent, granted) = (0, LEAST);
+        let (sent, granted, awaits) = (0, LEAST, false);
         for taken in [2, u64::MAX] {
             let numbers = BatchNumbers {
                 sent,
                 taken,
                 granted,
+                awaits: false,
             };
             assert_eq!(a.compare(numbers), Err(FlowError::Broken));
         }
@@ -280,6 +288,7 @@ mod tests {
             sent,
             taken,
             granted,
+            awaits,
         })
         .unwrap();
         let taken = 0;
@@ -287,6 +296,7 @@ mod tests {
             sent,
             taken,
             granted,
+            awaits,
         };
         assert_eq!(a.compare(late), Err(FlowError::Gap));
     }

@@ -4,6 +4,7 @@
 //! the one with the lower name.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::BrokerEngine;
 use super::flow::Flow;
@@ -51,7 +52,11 @@ impl BrokerEngine {
         let state = self.state()?;
         let mut hello = state.hello.clone();
         hello.frame = hello.frame.min(self.largest_frame());
-        let connection = self.broker.connection();
+        // The broker tells only of a connection that is there.
+        let connection = match self.is_down.load(Ordering::Relaxed) {
+            true => String::new(),
+            false => self.broker.connection(),
+        };
         Some(Greeting { hello, connection })
     }
 
@@ -172,10 +177,13 @@ impl BrokerEngine {
         {
             let mut links = lock(&self.links);
             match links.0.get(peer) {
-                Some(PeerLink::Greeted { epoch: own, .. }) if epoch == *own || epoch == 0 => {}
+                Some(PeerLink::Greeted { epoch: own, .. }) if epoch == *own || epoch == 0 => {
+                    links.0.remove(peer);
+                }
+                // It has no room for a node that has asked for names.
+                None if epoch == 0 => {}
                 _ => return,
             }
-            links.0.remove(peer);
         }
         self.fail(peer, format!("refused: {why}"));
         state.refused(why);

@@ -42,6 +42,13 @@ pub(super) struct UpLink {
     pub(super) is_blocked: bool,
 }
 
+impl UpLink {
+    /// Returns whether numbers are to be sent at the next tick.
+    fn has_work(&self) -> bool {
+        self.flow.is_under_way() || self.is_blocked
+    }
+}
+
 impl Links {
     /// Returns the link of this epoch.
     pub(super) fn up(&mut self, peer: &Token, epoch: u64) -> Option<&mut UpLink> {
@@ -60,7 +67,7 @@ impl Links {
 
     pub(super) fn has_work(&self) -> bool {
         self.0.values().any(|link| match link {
-            PeerLink::Up(up) => up.flow.is_under_way(),
+            PeerLink::Up(up) => up.has_work(),
             PeerLink::Greeted { .. } => true,
         })
     }
@@ -110,7 +117,10 @@ impl BrokerEngine {
         };
         let peer = Token::new(&from);
         if peer == self.me {
-            return;
+            // A node does not receive what it publishes itself.
+            let why = "another node of this name is at the broker".to_owned();
+            self.fail(&peer, why.clone());
+            return state.refused(why);
         }
         match Packet::decode(payload) {
             Ok((Packet::Hello { epoch, greeting }, _)) => {
@@ -214,6 +224,13 @@ impl BrokerEngine {
         if let Some((link, Ok(()))) = self.check(state, peer, epoch, compared) {
             link.note_received();
             link.drained();
+            // What this end has said may be lost: nothing but the next frame would say it again.
+            if numbers.awaits
+                && let Some(up) = lock(&self.links).up(peer, epoch)
+            {
+                up.is_due = true;
+                self.posts.queue(peer);
+            }
         }
     }
 
@@ -324,9 +341,17 @@ impl BrokerEngine {
                 self.posts.push(subject.clone(), packet);
             }
         }
+        let cut = links.up(peer, epoch).map(|up| up.link.clone());
         drop(links);
         self.remove(wire);
         self.send(peer, &Packet::Cut { epoch });
+        // Of a link that was cut for its backlog. Not here, where a sender may have any lock.
+        if let (Some(link), Some(state)) = (cut, self.state.get().cloned()) {
+            self.tasks.spawn(Box::pin(async move {
+                let state = state.upgrade();
+                state.inspect(|state| state.down(&link));
+            }));
+        }
     }
 
     /// Ends the links whose peers have lost this connection, or all links.
@@ -348,7 +373,7 @@ impl BrokerEngine {
         let mut links = lock(&self.links);
         for (peer, link) in &mut links.0 {
             match link {
-                PeerLink::Up(up) if up.flow.is_under_way() => {
+                PeerLink::Up(up) if up.has_work() => {
                     up.is_due = true;
                     self.posts.queue(peer);
                 }

@@ -4,9 +4,13 @@
 //! names are watched; the names themselves come over the links.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use super::BrokerEngine;
+use event_listener::Event;
+use futures_lite::future::or;
+
+use super::{BrokerEngine, TICK};
 use super::packet::Packet;
 use super::subject::{PacketSubject, Token, all_names, all_that_find, all_watches};
 use crate::link::lock;
@@ -18,11 +22,23 @@ const AGAIN: u32 = 9;
 /// The ticks after which a lookup that has not said again what it waits for has ended.
 const FORGOTTEN: u32 = 15;
 
+/// The pauses between two questions which names there are: the first one, and the longest. Each is twice
+/// as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The names that are announced when the broker is there again. Others come over the links.
+const ANNOUNCED: usize = 256;
+
 /// The ticks that the answers of nodes with the right kind have, before one with another kind counts.
 const RIGHT_FIRST: u32 = 2;
 
 #[derive(Default)]
-pub(super) struct NameQuestions(Mutex<Questions>);
+pub(super) struct NameQuestions {
+    all: Mutex<Questions>,
+    /// Notified when what is watched is to be asked for soon.
+    again: Event,
+}
 
 #[derive(Default)]
 struct Questions {
@@ -46,12 +62,12 @@ struct Sought {
 
 impl NameQuestions {
     pub(super) fn has_work(&self) -> bool {
-        !lock(&self.0).sought.is_empty()
+        !lock(&self.all).sought.is_empty()
     }
 }
 
 impl BrokerEngine {
-    /// Asks who holds a name.
+    /// Asks who holds a name, which is one.
     pub(super) fn seek(&self, name: &str, kind: &str) {
         let sought = Sought {
             kind: kind.into(),
@@ -60,7 +76,7 @@ impl BrokerEngine {
             other: None,
         };
         {
-            let all = &mut lock(&self.questions.0).sought;
+            let all = &mut lock(&self.questions.all).sought;
             // Each change has a lookup say so again.
             if all.get(name).is_some_and(|sought| sought.ticks < AGAIN) {
                 return;
@@ -80,7 +96,7 @@ impl BrokerEngine {
 
     /// Begins or ends to watch the names with a prefix.
     pub(super) fn watch(&self, prefix: &str, is_begin: bool) {
-        let mut questions = lock(&self.questions.0);
+        let mut questions = lock(&self.questions.all);
         let watched = &mut questions.watched;
         let was_empty = watched.is_empty();
         if is_begin {
@@ -98,6 +114,7 @@ impl BrokerEngine {
         drop(questions);
         if is_begin {
             self.ask_which(prefix);
+            self.watch_again();
         }
     }
 
@@ -107,16 +124,34 @@ impl BrokerEngine {
         self.posts.push(subject, Packet::Watch { prefix }.encode(0));
     }
 
-    /// Asks again for all that is watched.
+    /// Has all that is watched asked for again, soon and then ever more rarely.
     pub(super) fn watch_again(&self) {
-        let prefixes: Vec<_> = lock(&self.questions.0).watched.keys().cloned().collect();
-        prefixes.iter().for_each(|prefix| self.ask_which(prefix));
+        self.questions.again.notify(usize::MAX);
     }
 
-    /// Begins or ends to answer for a name of this node.
-    pub(super) fn name(&self, name: &str, is_given: bool) {
+    /// Announces names of this node to those that watch, as far as they are not too many.
+    pub(super) fn announce(&self) {
+        let given = lock(&self.questions.all).given.clone();
+        given.iter().take(ANNOUNCED).for_each(|name| self.announce_name(name));
+    }
+
+    fn announce_name(&self, name: &str) {
+        let Some(kind) = self.state().and_then(|state| state.own_kind(name)) else {
+            return;
+        };
+        let subject = PacketSubject::Names { from: &self.me }.text();
+        let name = name.into();
+        self.posts
+            .push(subject, Packet::Holds { name, kind }.encode(0));
+    }
+
+    /// Begins or ends to answer for a name that this node has given or taken away.
+    pub(super) fn name(&self, name: &str) {
+        let Some(state) = self.state() else { return };
         let pattern = all_that_find(&Token::new(name));
-        let mut questions = lock(&self.questions.0);
+        let mut questions = lock(&self.questions.all);
+        // Two changes of one name may come here in any order, so what is so now counts.
+        let is_given = state.own_kind(name).is_some();
         let given = &mut questions.given;
         // Under the lock, as in `watch`.
         match is_given {
@@ -136,26 +171,25 @@ impl BrokerEngine {
             }
         }
         drop(questions);
-        if let Some(kind) = self
-            .state()
-            .filter(|_| is_given)
-            .and_then(|state| state.own_kind(name))
-        {
-            let subject = PacketSubject::Names { from: &self.me }.text();
-            let name = name.into();
-            self.posts
-                .push(subject, Packet::Holds { name, kind }.encode(0));
+        if is_given {
+            self.announce_name(name);
         }
     }
 
     pub(super) fn answer_find(&self, state: &NodeState, to: &Token, name: &str) {
-        let kind = state.own_kind(name);
-        kind.inspect(|kind| self.answer(to, name, kind));
+        let (Some(kind), Some(node)) = (state.own_kind(name), to.name()) else {
+            return;
+        };
+        match state.check_room(&node) {
+            Ok(()) => self.answer(to, name, &kind),
+            // Another holder may have room, and this one is not to be chosen.
+            Err(why) => self.send(to, &Packet::Refused { epoch: 0, why }),
+        }
     }
 
     pub(super) fn answer_watch(&self, state: &NodeState, to: &Token, prefix: &str) {
         let name = {
-            let questions = lock(&self.questions.0);
+            let questions = lock(&self.questions.all);
             let mut names = questions.given.range(prefix.to_owned()..);
             names
                 .next()
@@ -169,7 +203,7 @@ impl BrokerEngine {
     /// Takes the word of a node that it holds a name.
     pub(super) fn found(&self, node: &str, name: &str, kind: &str) {
         let is_wanted = {
-            let mut questions = lock(&self.questions.0);
+            let mut questions = lock(&self.questions.all);
             let mut prefixes = questions.watched.keys();
             let is_watched = prefixes.any(|prefix| name.starts_with(&**prefix));
             is_watched
@@ -189,7 +223,7 @@ impl BrokerEngine {
     /// Repeats questions without an answer, and connects nodes with another kind if no other has.
     pub(super) fn tick_names(&self) {
         let (mut again, mut others) = (Vec::new(), Vec::new());
-        let mut questions = lock(&self.questions.0);
+        let mut questions = lock(&self.questions.all);
         for (name, sought) in &mut questions.sought {
             sought.ticks += 1;
             match &sought.other {
@@ -206,5 +240,42 @@ impl BrokerEngine {
         drop(questions);
         again.iter().for_each(|name| self.ask_for(name));
         others.iter().for_each(|other| self.connect(other));
+    }
+}
+
+/// Asks for all that is watched, as long as the node exists: any question may be lost, and nobody
+/// says when a node is there again.
+pub(super) async fn watch_again_and_again(engine: Arc<BrokerEngine>) {
+    let mut pause = LONGEST_PAUSE;
+    loop {
+        let again = engine.questions.again.listen();
+        let is_watching = !lock(&engine.questions.all).watched.is_empty();
+        let is_asked_for = match is_watching {
+            true => {
+                let asked = async {
+                    again.await;
+                    true
+                };
+                let paused = async {
+                    engine.broker.sleep(pause).await;
+                    false
+                };
+                or(asked, paused).await
+            }
+            false => {
+                again.await;
+                true
+            }
+        };
+        pause = match is_asked_for {
+            // Many links may end at once.
+            true => {
+                engine.broker.sleep(TICK).await;
+                FIRST_PAUSE
+            }
+            false => LONGEST_PAUSE.min(2 * pause),
+        };
+        let prefixes: Vec<_> = lock(&engine.questions.all).watched.keys().cloned().collect();
+        prefixes.iter().for_each(|prefix| engine.ask_which(prefix));
     }
 }

@@ -50,6 +50,8 @@ pub(super) struct BatchNumbers {
     pub(super) taken: u64,
     /// The weight of all batches that the other end may send, from the first one on.
     pub(super) granted: u64,
+    /// Whether the sender waits for numbers: it knows of batches that were not taken, or may send none.
+    pub(super) awaits: bool,
 }
 
 /// Why bytes are no packet.
@@ -98,6 +100,7 @@ mod tests {
             sent: u64::MAX,
             taken: u64::MAX,
             granted: u64::MAX,
+            awaits: true,
         };
         let batch = Packet::Batch {
             epoch: u64::MAX,

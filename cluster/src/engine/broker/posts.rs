@@ -100,14 +100,18 @@ pub(super) async fn publish(engine: Arc<BrokerEngine>) {
 }
 
 async fn publish_all(engine: &BrokerEngine) {
+    // Set when nothing was found. What comes after that look notifies it.
+    let mut posted = None;
     loop {
-        let posted = engine.posts.posted.listen();
         let post = match engine.posts.next() {
             Some(Ok(post)) => Some(post),
             Some(Err(peer)) => engine.turn_of(&peer),
             None if engine.tasks.stop.is_stopped() => return,
             None => {
-                or(posted, engine.tasks.stop.wait()).await;
+                match posted.take() {
+                    None => posted = Some(engine.posts.posted.listen()),
+                    Some(posted) => or(posted, engine.tasks.stop.wait()).await,
+                }
                 continue;
             }
         };

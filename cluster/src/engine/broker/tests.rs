@@ -16,11 +16,13 @@ use crate::node::NodeState;
 struct End {
     engine: Arc<BrokerEngine>,
     state: Arc<NodeState>,
+    broker: Arc<Still>,
 }
 
 impl End {
     fn new(name: &str, incarnation: u128) -> End {
-        let engine = BrokerEngine::new(name, 4, Arc::new(Still::default()));
+        let broker = Arc::<Still>::default();
+        let engine = BrokerEngine::new(name, 4, broker.clone());
         let member = ClusterMember {
             name: name.into(),
             incarnation,
@@ -35,7 +37,13 @@ impl End {
         let carrier: Arc<dyn LinkEngine> = Arc::new(engine.clone());
         let state = NodeState::new(hello, Limits::default(), carrier);
         engine.start(&state);
-        End { engine, state }
+        // What is for another node of its name.
+        assert_eq!(engine.take_posts().len(), 1);
+        End {
+            engine,
+            state,
+            broker,
+        }
     }
 
     fn pair() -> [End; 2] {
@@ -200,12 +208,74 @@ fn a_connection_that_has_ended_ends_the_link_of_its_node_and_no_other() {
 }
 
 #[test]
-fn packets_of_a_node_to_itself_and_of_nobody_are_dropped() {
+fn packets_of_nobody_are_dropped() {
     let [a, _] = &End::pair();
-    a.take_from("a", &Packet::Cut { epoch: 1 });
     a.engine
         .arrived("gr.to.a.=4", &Packet::Cut { epoch: 1 }.encode(0));
-    a.engine.arrived("gr.to.a.b", &[1, 2, 3]);
-    assert!(a.posts().is_empty());
+    assert!(a.posts().is_empty() && a.engine.problems().is_empty());
     assert_eq!(a.state.counts().malformed.get(), 0);
+}
+
+#[test]
+fn a_node_that_receives_what_it_has_not_published_says_that_another_has_its_name() {
+    let [a, _] = &End::pair();
+    let twin = End::new("a", 3);
+    let start = Packet::Cut { epoch: 0 };
+    a.take_from("a", &start);
+    let why = "another node of this name is at the broker";
+    assert_eq!(a.engine.problems(), [format!("a: {why}")]);
+    assert_eq!(a.state.refusal().as_deref(), Some(why));
+    assert!(a.posts().is_empty() && twin.posts().is_empty());
+}
+
+#[test]
+fn numbers_that_were_lost_are_said_again_when_the_other_end_asks() {
+    let ends = End::pair();
+    ends[0].engine.note(NodeEvent::Wanted("b"));
+    carry(&ends);
+    let frame = crate::link::frame::LinkFrame::Ping.encode();
+    let link = ends[0].state.link_to("b").unwrap();
+    link.push(&frame);
+    ends[1].take(ends[0].posts());
+    ends[1].engine.tick_links();
+    assert!(!ends[1].posts().is_empty(), "the acknowledgement, which is lost");
+    assert!(link.status().backlog > 0);
+    ends[0].engine.tick_links();
+    carry(&ends);
+    assert_eq!(link.status().backlog, 0);
+}
+
+#[test]
+fn a_link_that_is_cut_for_its_backlog_is_down_at_both_ends() {
+    let ends = End::pair();
+    ends[0].engine.note(NodeEvent::Wanted("b"));
+    carry(&ends);
+    let link = ends[0].state.link_to("b").unwrap();
+    let frame = vec![0; 24 << 20];
+    (0..4).for_each(|_| link.push(&frame));
+    let ended = async {
+        while ends[0].is_up("b") {
+            futures_lite::future::yield_now().await;
+        }
+    };
+    futures_lite::future::block_on(futures_lite::future::or(ended, ends[0].engine.run()));
+    carry(&ends);
+    assert!(!ends[0].is_up("b") && !ends[1].is_up("a"));
+}
+
+#[test]
+fn a_name_that_was_given_and_taken_in_any_order_is_answered_as_it_is_now() {
+    let [a, _] = &End::pair();
+    let (desk, _, _) = crate::fuzzing::Desk::link();
+    let (number, _) = a.state.publish("tally", desk.clone()).unwrap();
+    assert!(!a.posts().is_empty());
+    a.state.withdraw(number);
+    a.state.publish("tally", desk).unwrap();
+    // The word of the first end comes late.
+    a.engine.note(NodeEvent::Named("tally"));
+    a.posts();
+    let name = "tally".into();
+    a.take_from("b", &Packet::Find { name });
+    assert_eq!(a.posts().len(), 1);
+    assert!(a.broker.has("gr.find.tally.*"));
 }

@@ -43,7 +43,7 @@ impl Nats {
 
     async fn lacks(&self, name: &str) -> Result<Vec<String>, OpenError> {
         let (events, _) = mpsc::unbounded_channel();
-        let client = self.connect(name, events).await?;
+        let client = self.connect(name, 0, events).await?;
         let mut lacks = Vec::new();
         let most = client.max_payload();
         if most < USUAL_PAYLOAD {
@@ -71,7 +71,7 @@ impl Nats {
         let flushed = client.flush().await;
         flushed.map_err(|error| failed(error.to_string()))?;
         let (events, _) = mpsc::unbounded_channel();
-        let other = self.connect(name, events).await?;
+        let other = self.connect(name, 0, events).await?;
         let info = other.server_info();
         let connection = format!("{}/{}", info.server_id, info.client_id);
         drop(other);
@@ -93,8 +93,18 @@ impl Nats {
 fn permission_lacks(name: &str, info: &Value) -> Vec<String> {
     let mut lacks = Vec::new();
     let [publish, subscribe] = config::permissions(name);
+    let given = |what: &str| {
+        let given = info.pointer(&format!("/data/permissions/{what}"));
+        given.filter(|given| !given.is_null())
+    };
+    if given("responses").is_some() {
+        lacks.push("the user may answer any question: it can speak as another node".into());
+    }
     for (kind, expected) in [("publish", publish), ("subscribe", subscribe)] {
-        let allowed = info.pointer(&format!("/data/permissions/{kind}/allow"));
+        if let Some(denied) = given(&format!("{kind}/deny")) {
+            lacks.push(format!("the user is not to {kind} {denied}"));
+        }
+        let allowed = given(&format!("{kind}/allow"));
         let Some(allowed) = allowed.and_then(Value::as_array) else {
             lacks.push(format!(
                 "the user may {kind} everything: nobody vouches for a sender"
@@ -111,4 +121,44 @@ fn permission_lacks(name: &str, info: &Value) -> Vec<String> {
         }
     }
     lacks
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn info() -> Value {
+        let [publish, subscribe] = config::permissions("shop");
+        json!({"data": {"permissions": {
+            "publish": {"allow": publish},
+            "subscribe": {"allow": subscribe},
+        }}})
+    }
+
+    #[test]
+    fn a_user_with_the_permissions_of_the_printed_configuration_lacks_nothing() {
+        assert_eq!(permission_lacks("shop", &info()), [""; 0]);
+    }
+
+    #[test]
+    fn permissions_that_differ_are_named() {
+        let change = |path: &str, value: Value| {
+            let mut info = info();
+            info["data"]["permissions"][path] = value;
+            permission_lacks("shop", &info)
+        };
+        let lacks = change("responses", json!({"max": 1}));
+        assert!(lacks[0].contains("speak as another node"), "{lacks:?}");
+        let lacks = change("publish", Value::Null);
+        assert!(lacks[0].contains("publish everything"), "{lacks:?}");
+        let lacks = change("subscribe", json!({"allow": ["gr.to.shop.*", ">"]}));
+        let wrong = |what: &str| lacks.iter().any(|lack| lack.contains(what));
+        assert!(wrong(r#"also subscribe ">""#), "{lacks:?}");
+        assert!(wrong(r#"not subscribe "gr.find.*.*""#), "{lacks:?}");
+        let [publish, _] = config::permissions("shop");
+        let lacks = change("publish", json!({"allow": publish, "deny": ["gr.to.desk.shop"]}));
+        assert_eq!(lacks, [r#"the user is not to publish ["gr.to.desk.shop"]"#]);
+    }
 }

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use async_nats::rustls::crypto::{CryptoProvider, ring};
 use async_nats::{Client, ConnectOptions, Event};
 use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{GONE, NatsBroker, follow};
-use crate::engine::broker::{Broker, BrokerEngine, LEAST_PAYLOAD, MOST_BATCHES, token};
+use crate::engine::broker::{Broker, BrokerEngine, LEAST_PAYLOAD, most_batches, token};
 use crate::engine::{LinkEngine, OpenNode, Renew, no_certificate};
 use crate::error::{OpenError, RenewError};
 use crate::limits::Limits;
@@ -42,6 +43,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// node, and may publish only under that name. `greenroom-cluster nats-config` prints such users. Who
 /// runs a server can read and forge all that goes over it.
 ///
+/// TLS uses the cryptography that the program has chosen for `rustls`. If it has chosen none, `ring`
+/// becomes the choice of the program.
+///
 /// ```no_run
 /// # greenroom::run(async {
 /// use greenroom_cluster::{Nats, Node};
@@ -64,7 +68,7 @@ pub struct Nats {
 
 impl Nats {
     /// Names the servers: `tls://host:port`, `nats://host:port` or `host:port`. The port is 4222 if
-    /// there is none.
+    /// there is none. If one begins with `tls://`, all connections are TLS.
     pub fn servers<S: Into<String>>(servers: impl IntoIterator<Item = S>) -> Self {
         Nats {
             servers: servers.into_iter().map(Into::into).collect(),
@@ -90,8 +94,8 @@ impl Nats {
 
     /// Sets the password of the user that has the name of the node.
     ///
-    /// It goes over the net as it is, unless the connection is TLS: by [`identity`](Nats::identity), or
-    /// by a server whose address begins with `tls://`.
+    /// It goes over the net as it is, unless the connections are TLS: by [`identity`](Nats::identity),
+    /// or if the address of one of the servers begins with `tls://`.
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
@@ -113,7 +117,7 @@ impl Nats {
     async fn serve(self, hello: Hello, limits: Limits, opened: OpenOutcome<OpenNode>) {
         let name = hello.member.name.clone();
         let (events, received) = mpsc::unbounded_channel();
-        let client = match self.connect(&name, events).await {
+        let client = match self.connect(&name, limits.peers, events).await {
             Ok(client) => client,
             Err(error) => return drop(opened.send(Err(error))),
         };
@@ -134,23 +138,32 @@ impl Nats {
             addresses: Vec::new(),
             renew: self.renew(),
         };
-        // If the caller has gone, the node closes.
+        // If the caller has gone, the node closes as it is dropped.
         drop(opened.send(Ok(open)));
-        engine.run().await;
+        // A task of its own: what it wakes goes on without a look at the socket.
+        let _ = tokio::spawn(async move { engine.run().await }).await;
     }
 
     /// Connects, and asks who this is.
     pub(super) async fn connect(
         &self,
         name: &str,
+        peers: usize,
         events: mpsc::UnboundedSender<Event>,
     ) -> Result<Client, OpenError> {
+        let is_tls = |server: &String| server.starts_with("tls://");
+        let is_tls = self.identity.is_some() || self.servers.iter().any(is_tls);
+        if is_tls && CryptoProvider::get_default().is_none() {
+            // Without one, a program with several cannot make a connection. It may have come meanwhile.
+            let _ = ring::default_provider().install_default();
+        }
         let mut options = ConnectOptions::new()
             .name(name)
             .no_echo()
             .ping_interval(PING)
             .connection_timeout(PATIENCE)
-            .subscription_capacity(usize::try_from(MOST_BATCHES).unwrap_or(usize::MAX))
+            .subscription_capacity(most_batches(peers))
+            .require_tls(is_tls)
             .custom_inbox_prefix(format!("_INBOX.{}", token(name)))
             .max_reconnects(None)
             .reconnect_delay_callback(pause)
@@ -161,7 +174,6 @@ impl Nats {
             });
         if let Some([certificate, key, authority]) = &self.identity {
             options = options
-                .require_tls(true)
                 .add_root_certificates(authority.clone())
                 .add_client_certificate(certificate.clone(), key.clone());
         }
@@ -242,7 +254,8 @@ where
 }
 
 fn pause(tries: usize) -> Duration {
-    let doubled = FIRST_PAUSE * (1 << tries.min(10));
+    // The first try has the number 1.
+    let doubled = FIRST_PAUSE * (1 << tries.saturating_sub(1).min(10));
     doubled.min(LONGEST_PAUSE)
 }
 

@@ -18,7 +18,7 @@ use crate::node::NodeState;
 const MOST_ADDRESSES: usize = 8;
 const LONGEST_ADDRESS: usize = 255;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SocketOptions {
     pub(crate) listen: Vec<String>,
     pub(crate) advertise: Vec<String>,

@@ -233,7 +233,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Bounded<'_, V> {
 
 /// Calls `visit` one level deeper.
 fn deeper<T, E: Error>(bounds: &Bounds, visit: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    let left = bounds.depth.get() - 1;
+    // A `Deserialize` may go on after an error.
+    let left = bounds.depth.get().saturating_sub(1);
     bounds.depth.set(left);
     if left == 0 {
         return Err(E::custom("too deep"));

@@ -61,15 +61,14 @@ pub struct Limits {
     /// The time between two requests of a connection, which is closed then: 15 s.
     pub idle_time: Duration,
     /// The time in which a client takes no byte of an answer: 10 s. Then the connection is cut.
+    /// [`write_rate`](Limits::write_rate) may cut it before.
     pub write_time: Duration,
-    /// Bytes of an answer that a client takes in a second, after a start of 5 s: 1024. Then the
-    /// connection is cut. 0 is no limit.
+    /// Bytes of an answer that a client takes in a second, in each 5 s and 5 s later: 1024. With fewer,
+    /// the connection is cut. 0 is no limit.
     pub write_rate: u64,
-    /// Bytes of answers that a client has not taken: 4 MiB. With more, its next request waits. One
-    /// answer may be larger.
-    pub unsent_a_connection: usize,
     /// Bytes of answers that all clients have not taken: 64 MiB. With more, requests for actors are
-    /// answered with 503.
+    /// answered with 503. Of one connection, this is at most one answer: its next request waits until
+    /// all of it was taken.
     pub unsent: usize,
 }
 
@@ -94,7 +93,6 @@ impl Default for Limits {
             idle_time: Duration::from_secs(15),
             write_time: Duration::from_secs(10),
             write_rate: 1024,
-            unsent_a_connection: 4 << 20,
             unsent: 64 << 20,
         }
     }

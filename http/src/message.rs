@@ -71,8 +71,8 @@ impl HttpResponse {
         self
     }
 
-    /// Completes the response. One that cannot be sent becomes 500.
-    pub(crate) fn complete(mut self) -> hyper::Response<Bytes> {
+    /// Completes the response, or returns why it cannot be sent.
+    pub(crate) fn complete(mut self) -> Result<hyper::Response<Bytes>, &'static str> {
         for framing in [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING] {
             self.headers.remove(framing);
         }
@@ -81,8 +81,8 @@ impl HttpResponse {
         let is_known = has_type || matches!(&self.body, Body::Bytes(bytes) if bytes.is_empty());
         let is_final = (200..600).contains(&self.status.as_u16());
         let body = match self.body {
-            _ if !is_final => return failed("the response has no final status"),
-            Body::Bytes(_) if !is_known => return failed("the response has no content type"),
+            _ if !is_final => return Err("the response has no final status"),
+            Body::Bytes(_) if !is_known => return Err("the response has no content type"),
             Body::Bytes(bytes) => bytes,
             Body::Text(text) => {
                 let plain = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -93,12 +93,8 @@ impl HttpResponse {
         let mut response = hyper::Response::new(body);
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
-        response
+        Ok(response)
     }
-}
-
-fn failed(why: &str) -> hyper::Response<Bytes> {
-    HttpResponse::new(500, why).complete()
 }
 
 impl From<String> for Body {
@@ -131,20 +127,22 @@ mod tests {
 
     #[test]
     fn a_text_has_a_type_and_bytes_must_say_theirs() {
-        let text = HttpResponse::new(201, "a").complete();
+        let text = HttpResponse::new(201, "a").complete().unwrap();
         assert_eq!(text.headers()["content-type"], "text/plain; charset=utf-8");
         assert_eq!((text.status().as_u16(), &text.body()[..]), (201, &b"a"[..]));
         let html = HttpResponse::new(200, "<p>").header("content-type", "text/html");
-        assert_eq!(html.complete().headers()["content-type"], "text/html");
+        let html = html.complete().unwrap();
+        assert_eq!(html.headers()["content-type"], "text/html");
         let bytes = HttpResponse::new(200, vec![1]);
-        assert_eq!(bytes.clone().complete().status(), 500);
+        let why = "the response has no content type";
+        assert_eq!(bytes.clone().complete().unwrap_err(), why);
         let bytes = bytes.header("content-type", "image/png").complete();
-        assert_eq!(bytes.status(), 200);
-        assert_eq!(
-            HttpResponse::new(204, Bytes::new()).complete().status(),
-            204
-        );
-        assert_eq!(HttpResponse::new(101, "").complete().status(), 500);
-        assert_eq!(HttpResponse::new(7, "").complete().status(), 500);
+        assert_eq!(bytes.unwrap().status(), 200);
+        let empty = HttpResponse::new(204, Bytes::new()).complete();
+        assert_eq!(empty.unwrap().status(), 204);
+        for status in [101, 7] {
+            let why = "the response has no final status";
+            assert_eq!(HttpResponse::new(status, "").complete().unwrap_err(), why);
+        }
     }
 }

@@ -30,7 +30,7 @@
 //! $ curl -d x=1 -d y=2 http://127.0.0.1:5050/Xy
 //! {"value":["vector<vector<float8>>",[[0.9153021465331127],[0.5407311228934155]],[]]}
 //! $ curl 'http://127.0.0.1:5050/Xy?x=1000000&y=2'
-//! {"value":["layer_cake.Faulted",{"kind":"Faulted","condition":"table too large",..},[]]}
+//! {"value":["layer_cake.point_runtime.Faulted",{"condition":"table too large",..},[]]}
 //! ```
 //!
 //! With `--plain`:

@@ -128,8 +128,8 @@ impl Client {
     /// the condition `answer too large`: the same question would have the same answer.
     ///
     /// # Cancel safety
-    /// A request whose asker is gone is not sent. If it is under way, its connection is closed, so
-    /// that the server sees it too.
+    /// A request whose asker is gone is not sent. If it is under way, its connection is reset, so that
+    /// the server sees it too.
     pub fn address<Q, R>(&self, name: &str) -> Address<(Q, Reply<R>)>
     where
         Q: Serialize + Send + 'static,

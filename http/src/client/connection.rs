@@ -111,6 +111,7 @@ impl Upstream {
                 }
                 Ok(RequestOutcome::Refused(why)) => return exchange.refuse(why),
                 Err(_) => {
+                    let _ = own.socket.reset_when_dropped();
                     let why = format!("no answer of {:?} came in time", self.address);
                     return exchange.refuse(Refusal::of(RefusalKind::TimedOut, why));
                 }

@@ -53,6 +53,12 @@ impl Direction {
         }
     }
 
+    /// Returns whether the other side has ended it, as far as an event has said so.
+    pub(super) fn has_ended(&self) -> bool {
+        // Relaxed: nothing is read of what the other side has done.
+        self.state.load(Ordering::Relaxed) & ENDED != 0
+    }
+
     fn is_ready(&self) -> bool {
         // Acquire pairs with the Release of `note`: the try comes after what the event reports.
         self.state.load(Ordering::Acquire) & READY != 0
@@ -73,7 +79,7 @@ impl Direction {
     /// Brings the readiness back after a try that has left nothing but the end, if it has come.
     pub(super) fn give_back_end(&self) {
         // Relaxed: an end that is not seen here brings the readiness itself.
-        if self.state.load(Ordering::Relaxed) & ENDED != 0 {
+        if self.has_ended() {
             self.give_back();
         }
     }

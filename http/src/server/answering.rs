@@ -21,8 +21,7 @@ use hyper::{Method, StatusCode, Version};
 use super::callers::{CallRefusal, Caller};
 use super::route::{RouteAnswer, guarded};
 use super::site::{RequestProgress, Site};
-use super::status::{FullResponse, of_own};
-use crate::values::answer::Answers;
+use super::status::{FullResponse, reason};
 use crate::wire::{ConnectionState, HttpRefusal};
 
 /// The answer to a request. If it is dropped, the request is not wanted any more.
@@ -64,6 +63,11 @@ impl<'a> Answering<'a> {
         &self.head
     }
 
+    /// Lets a page of this origin read what the answer will be, also a refusal.
+    pub(super) fn set_origin(&mut self, origin: Option<HeaderValue>) {
+        self.origin = origin;
+    }
+
     pub(super) fn set(&mut self, progress: RequestProgress<'a>) {
         self.progress = progress;
     }
@@ -83,19 +87,10 @@ impl<'a> Answering<'a> {
         self.progress = answered;
     }
 
-    /// Begins to answer the request, whose body is there, unless it is refused. If the client has not
-    /// taken the answers before it, that waits.
+    /// Begins to answer the request, whose body is there, unless it is refused.
     pub(super) fn begin(&mut self, call: Result<Caller, CallRefusal>, body: Bytes) {
-        if !self.shared.has_room() {
-            self.progress = RequestProgress::Waits { call, body };
-            return;
-        }
         self.progress = match call {
-            Ok(caller) => {
-                let progress = self.site.begin(&self.head, body, &caller, self.shared);
-                self.origin = caller.origin;
-                progress
-            }
+            Ok(caller) => self.site.begin(&self.head, body, &caller, self.shared),
             Err(refusal) => self.site.refuse_call(&self.head, refusal),
         };
     }
@@ -135,6 +130,7 @@ impl<'a> Answering<'a> {
             *response.version_mut() = Version::HTTP_10;
         }
         let phrase = reason(response.status(), self.site.form);
+        let phrase = phrase.map(ReasonPhrase::from_static);
         phrase.and_then(|phrase| response.extensions_mut().insert(phrase));
         if response.status() == StatusCode::RESET_CONTENT {
             // It has no body by definition.
@@ -165,24 +161,6 @@ impl<'a> Answering<'a> {
     }
 }
 
-/// Returns the phrase of a status, if it is not the usual one.
-fn reason(status: StatusCode, form: Answers) -> Option<ReasonPhrase> {
-    /// The bytes of the longest phrase that a client on layer_cake reads.
-    const LONGEST: usize = 16;
-    let phrase: &'static [u8] = match status.canonical_reason() {
-        None => b"Unassigned",
-        Some(usual) if form == Answers::LayerCake && usual.len() > LONGEST => match status.as_u16()
-        {
-            500.. => b"Server Error",
-            400.. => b"Client Error",
-            300.. => b"Redirection",
-            _ => b"OK",
-        },
-        Some(_) => return None,
-    };
-    Some(ReasonPhrase::from_static(phrase))
-}
-
 impl Future for Answering<'_> {
     type Output = Result<FullResponse, Infallible>;
 
@@ -200,22 +178,12 @@ impl Future for Answering<'_> {
                         Err(refusal) => own.refuse(refusal),
                     }
                 }
-                RequestProgress::Waits { call, body } => {
-                    ready!(own.shared.poll_room(cx));
-                    let call = mem::replace(call, Ok(Caller::default()));
-                    let body = mem::take(body);
-                    own.begin(call, body);
-                }
                 RequestProgress::Asks(asked) => {
                     // The code of the user's actors, types and pages may panic.
                     let polled = guarded(|| asked.answered.as_mut().poll(cx));
                     let answer = match polled {
                         Some(polled) => ready!(polled),
-                        None => {
-                            let accepts = own.site.accepts(&own.head);
-                            let response = of_own(500, "no answer can be made", accepts);
-                            Ok(RouteAnswer::Response(response))
-                        }
+                        None => Ok(RouteAnswer::Failed("no answer can be made")),
                     };
                     let used = mem::take(&mut own.head.headers);
                     let response = own.site.complete(asked, answer, used);

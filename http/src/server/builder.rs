@@ -184,8 +184,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Lets pages of any site read the type of the last [`on`](ServerBuilder::on), or what the actor of
-    /// [`unknown`](ServerBuilder::unknown) answers, if that came last.
+    /// Lets pages of any site show the type of the last [`on`](ServerBuilder::on), or what the actor of
+    /// [`unknown`](ServerBuilder::unknown) answers, if that came last: as an image, a script or a frame.
+    /// A page that reads it with `fetch` names its origin, and needs [`cors`](ServerBuilder::cors).
     ///
     /// Otherwise `GET` and `HEAD` are for clients that are no pages of another site: those that say so
     /// in `Sec-Fetch-Site`, as browsers do, and at loopback addresses those that say nothing, such as
@@ -233,7 +234,8 @@ impl ServerBuilder {
 
     /// Lets pages of these origins, such as `https://example.org`, call the server and read its answers.
     ///
-    /// Scheme, host and port must be the same. Their requests before others (`OPTIONS`) are answered.
+    /// Scheme, host and port must be the same. Their requests before others (`OPTIONS`) are answered for
+    /// registered types; others go to the actor of [`unknown`](ServerBuilder::unknown).
     /// A text that is no origin is an error of [`listen`](ServerBuilder::listen).
     ///
     /// ```
@@ -306,10 +308,14 @@ impl ServerBuilder {
     /// `localhost`, the addresses of the loopback and the address at which a connection has come
     /// are always allowed. Other names are answered with 403, so that no page of another site can
     /// use the browser of a user to call the server by a name of its own. The `Origin` of a page must be
-    /// the host and port that it calls, or one of [`cors`](ServerBuilder::cors).
+    /// the host and port that it calls, or one of [`cors`](ServerBuilder::cors). A text that is no name,
+    /// or has a port, is an error of [`listen`](ServerBuilder::listen).
     pub fn hosts<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         for name in names {
-            self.callers.hosts.allow(name.as_ref());
+            let name = name.as_ref();
+            if !self.callers.hosts.allow(name) {
+                self.wrong(format!("{name:?} is no name of a host"));
+            }
         }
         self
     }
@@ -331,8 +337,11 @@ impl ServerBuilder {
     /// Trusts the proxies with these addresses to say for whom they ask, in `Forwarded`.
     ///
     /// Their connections are not limited. The requests of each of their clients are, by
-    /// [`connections_a_peer`](Limits::connections_a_peer). A request without `Forwarded` has no such
-    /// limit.
+    /// [`connections_a_peer`](Limits::connections_a_peer). The last address counts that is none of these
+    /// proxies. A request whose `Forwarded` has no address has no such limit.
+    ///
+    /// Requests of a proxy at a loopback address are not local ones: they are read by `GET` only if they
+    /// say of which site they are.
     ///
     /// ```
     /// use greenroom_http::Server;
@@ -354,7 +363,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what `GET /` shows, to pages of any site.
+    /// Sets what `GET /` shows, also within pages of other sites.
     ///
     /// ```
     /// use greenroom_http::{HttpResponse, Server};

@@ -9,7 +9,7 @@ use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 
 use super::hosts::Hosts;
-use super::peers::{RemoteClient, forwarded};
+use super::peers::{Proxies, RemoteClient, forwarded};
 use crate::wire::Authority;
 
 /// The field in which a browser says which site a request comes from.
@@ -25,10 +25,10 @@ pub(super) struct Callers {
 }
 
 /// The place at which a connection has come, and what it has shown so far.
-pub(super) struct Door {
+pub(super) struct Door<'a> {
     pub(super) local: Option<SocketAddr>,
-    /// A proxy has come that says for whom it asks.
-    is_proxied: bool,
+    /// The proxies, if one of them has come. It says for whom it asks.
+    proxies: Option<&'a Proxies>,
     /// The value of `Host` that was allowed last. Most connections have no other one.
     host: RefCell<Option<Box<[u8]>>>,
 }
@@ -77,11 +77,11 @@ impl CallRefusal {
     };
 }
 
-impl Door {
-    pub(super) fn new(local: Option<SocketAddr>, is_proxied: bool) -> Self {
+impl<'a> Door<'a> {
+    pub(super) fn new(local: Option<SocketAddr>, proxies: Option<&'a Proxies>) -> Self {
         Door {
             local,
-            is_proxied,
+            proxies,
             host: RefCell::default(),
         }
     }
@@ -96,9 +96,16 @@ impl Door {
 impl Callers {
     /// Allows the pages of an origin. Returns false if it is none.
     pub(super) fn allow_origin(&mut self, origin: &str) -> bool {
-        let is_right = origin != "null" && Origin::parse(origin).is_some();
-        self.origins.push(origin.to_ascii_lowercase());
-        is_right
+        let Some(parsed) = Origin::parse(origin) else {
+            return false;
+        };
+        // Browsers omit the usual port.
+        let text = match origin.rsplit_once(':') {
+            Some((text, _)) if parsed.host.port == Some(parsed.usual) => text,
+            _ => origin.trim_end_matches(':'),
+        };
+        self.origins.push(text.to_ascii_lowercase());
+        true
     }
 
     /// Returns whether answers differ by the origin of a page.
@@ -107,7 +114,7 @@ impl Callers {
     }
 
     /// Judges a request by its head.
-    pub(super) fn judge(&self, head: &Parts, door: &Door) -> Result<Caller, CallRefusal> {
+    pub(super) fn judge(&self, head: &Parts, door: &Door<'_>) -> Result<Caller, CallRefusal> {
         let headers = &head.headers;
         let host = match head.uri.authority() {
             // Then `Host` says nothing.
@@ -120,7 +127,7 @@ impl Callers {
             (_, Some(_)) => return Err(CallRefusal::ORIGINS),
             (origin, None) => origin,
         };
-        let peer = door.is_proxied.then(|| forwarded(headers)).flatten();
+        let peer = door.proxies.and_then(|proxies| forwarded(headers, proxies));
         let Some(origin) = origin else {
             return Ok(Caller {
                 may_read: self.may_read(headers, door),
@@ -130,7 +137,10 @@ impl Callers {
         };
         let text = origin.to_str().unwrap_or_default();
         let is_other = self.origins.iter().any(|it| it.eq_ignore_ascii_case(text));
-        let is_own = || Origin::parse(text).is_some_and(|origin| origin.is_at(host));
+        // A page of the same host with another scheme is one of another site.
+        let is_own = || {
+            is_of_site(headers) && Origin::parse(text).is_some_and(|origin| origin.is_at(host))
+        };
         if !is_other && !is_own() {
             return Err(CallRefusal::ORIGIN);
         }
@@ -141,7 +151,7 @@ impl Callers {
         })
     }
 
-    fn check_host(&self, host: Option<&str>, door: &Door) -> Result<(), CallRefusal> {
+    fn check_host(&self, host: Option<&str>, door: &Door<'_>) -> Result<(), CallRefusal> {
         let Some(host) = host else { return Ok(()) };
         if door.host.borrow().as_deref() == Some(host.as_bytes()) {
             return Ok(());
@@ -154,21 +164,29 @@ impl Callers {
     }
 
     /// Returns whether no page of another site has sent this, as far as it is marked.
-    fn may_read(&self, headers: &HeaderMap, door: &Door) -> bool {
-        let mut sites = headers.get_all(SITE).iter().peekable();
-        match sites.peek() {
-            Some(_) => sites.all(|site| site == "same-origin" || site == "none"),
+    fn may_read(&self, headers: &HeaderMap, door: &Door<'_>) -> bool {
+        match headers.contains_key(SITE) {
+            true => is_of_site(headers),
             // Browsers omit the mark where the connection is not trusted.
-            None => door.is_loopback() || self.allows_unmarked,
+            false => {
+                let is_here = door.is_loopback() && door.proxies.is_none();
+                is_here || self.allows_unmarked
+            }
         }
     }
 }
 
-/// The origin of a page.
+/// Returns whether no mark says that a page of another site has sent this.
+fn is_of_site(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all(SITE).iter();
+    sites.all(|site| site == "same-origin" || site == "none")
+}
+
+/// The origin of a page of the web.
 struct Origin<'a> {
     host: Authority<'a>,
     /// The port if none is named.
-    usual: Option<u16>,
+    usual: u16,
 }
 
 impl<'a> Origin<'a> {
@@ -176,9 +194,10 @@ impl<'a> Origin<'a> {
         let (scheme, host) = text.split_once("://")?;
         let host = Authority::parse(host).filter(|host| !host.name.is_empty())?;
         let usual = match scheme {
-            "http" => Some(80),
-            "https" => Some(443),
-            _ => None,
+            _ if scheme.eq_ignore_ascii_case("http") => 80,
+            _ if scheme.eq_ignore_ascii_case("https") => 443,
+            // An application may claim to be at any host.
+            _ => return None,
         };
         Some(Origin { host, usual })
     }
@@ -189,7 +208,7 @@ impl<'a> Origin<'a> {
         let Some(host) = host.and_then(Authority::parse) else {
             return false;
         };
-        let port = |it: Authority<'_>| it.port.or(self.usual);
+        let port = |it: Authority<'_>| it.port.unwrap_or(self.usual);
         host.name.eq_ignore_ascii_case(self.host.name) && port(host) == port(self.host)
     }
 }
@@ -206,7 +225,7 @@ mod tests {
 
     fn callers() -> Callers {
         let mut callers = Callers::default();
-        callers.hosts.allow("example.org");
+        assert!(callers.hosts.allow("example.org"));
         assert!(callers.allow_origin("https://Friend.org"));
         callers
     }
@@ -221,7 +240,7 @@ mod tests {
             head.headers
                 .append(name, HeaderValue::from_str(value).unwrap());
         }
-        let door = Door::new(local.parse().ok(), false);
+        let door = Door::new(local.parse().ok(), None);
         let judged = callers.judge(&head, &door);
         assert_eq!(callers.judge(&head, &door), judged, "again");
         judged
@@ -277,6 +296,40 @@ mod tests {
         assert!(!Callers::default().allow_origin("friend.org"));
         assert!(!Callers::default().allow_origin("https://friend.org/path"));
         assert!(!Callers::default().allow_origin("null"));
+        assert!(!Callers::default().allow_origin("capacitor://localhost"));
+    }
+
+    #[test]
+    fn an_allowed_origin_may_name_its_usual_port() {
+        for (given, text) in [
+            ("https://friend.org:443", "https://friend.org"),
+            ("http://friend.org:80", "http://friend.org"),
+            ("http://friend.org:", "http://friend.org"),
+            ("http://[::2]:80", "http://[::2]"),
+            ("http://[::2]", "http://[::2]"),
+            ("http://friend.org:443", "http://friend.org:443"),
+        ] {
+            let mut callers = callers();
+            assert!(callers.allow_origin(given), "{given}");
+            let fields = [(HOST, "example.org"), (ORIGIN, text)];
+            let judged = judge(&callers, AT_HOME, &fields);
+            assert_eq!(judged.unwrap().origin.unwrap(), text, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_the_same_host_that_says_it_is_of_another_site_is_refused() {
+        let site = HeaderName::from_static(SITE);
+        let of_site = |mark: &str| {
+            let own = [(HOST, "example.org"), (ORIGIN, "http://example.org")];
+            let fields: Vec<_> = own.into_iter().chain([(site.clone(), mark)]).collect();
+            judge(&callers(), AT_HOME, &fields).map(|caller| caller.may_read)
+        };
+        assert_eq!(of_site("same-origin"), Ok(true));
+        assert_eq!(of_site("same-site"), Err(CallRefusal::ORIGIN));
+        assert_eq!(of_site("cross-site"), Err(CallRefusal::ORIGIN));
+        let app = of_origin("localhost", "capacitor://localhost");
+        assert_eq!(app, Err(CallRefusal::ORIGIN));
     }
 
     #[test]

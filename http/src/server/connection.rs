@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -30,8 +31,8 @@ use crate::reactor::Socket;
 use crate::values::answer::Answers;
 use crate::wire::{CheckedSocket, ConnectionClock, ConnectionState, Framing, HostRule, IdleSince};
 
-/// How long, and for how many reads, what still comes is read after the last answer, so that the
-/// client sees it before a reset.
+/// How long, and for how many reads, what still comes is read after the last answer. So the client sees
+/// that before a reset.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
 
@@ -41,7 +42,7 @@ pub(super) async fn serve(
     socket: Socket,
     site: Arc<Site>,
     idle: Arc<IdleSince>,
-    is_proxied: bool,
+    peer: IpAddr,
 ) -> CloseReason {
     // Without an address the context would be closed.
     let _open: Address<Infallible> = cx.address();
@@ -49,7 +50,10 @@ pub(super) async fn serve(
     let requests = RequestService {
         site: &site,
         shared: &shared,
-        door: Door::new(socket.local_addr().ok(), is_proxied),
+        door: Door::new(
+            socket.local_addr().ok(),
+            site.proxies.has(peer).then_some(&site.proxies),
+        ),
         count: Cell::new(0),
     };
     let host = match site.form == Answers::LayerCake && requests.door.is_loopback() {
@@ -76,9 +80,14 @@ pub(super) async fn serve(
                 connection.as_mut().graceful_shutdown();
             }
             loop {
-                let polled = connection.as_mut().poll(task);
-                if polled.is_ready() || !clock.poll_late(task) {
-                    return polled;
+                if let Poll::Ready(ended) = connection.as_mut().poll(task) {
+                    return Poll::Ready(Some(ended));
+                }
+                if shared.is_answering() && socket.poll_reset(task).is_ready() {
+                    return Poll::Ready(None);
+                }
+                if !clock.poll_late(task) {
+                    return Poll::Pending;
                 }
             }
         })
@@ -95,9 +104,10 @@ pub(super) async fn serve(
     }
     match (ended, shared.last_refused()) {
         (_, Some(status)) => CloseReason::Refused(status),
-        (Err(error), _) => CloseReason::Failed(with_causes(&error)),
-        (Ok(()), _) if is_stopped => CloseReason::Stopped,
-        (Ok(()), _) => CloseReason::Done,
+        (None, _) => CloseReason::Failed("the client has reset the connection".to_owned()),
+        (Some(Err(error)), _) => CloseReason::Failed(with_causes(&error)),
+        (Some(Ok(())), _) if is_stopped => CloseReason::Stopped,
+        (Some(Ok(())), _) => CloseReason::Done,
     }
 }
 
@@ -116,7 +126,7 @@ async fn drain(socket: &Socket) {
 struct RequestService<'a> {
     site: &'a Site,
     shared: &'a ConnectionState<'a>,
-    door: Door,
+    door: Door<'a>,
     /// The requests so far.
     count: Cell<u64>,
 }
@@ -137,12 +147,18 @@ impl<'a> hyper::service::Service<Request<Incoming>> for RequestService<'a> {
             return answering;
         }
         let call = self.site.callers.judge(answering.head(), &self.door);
+        if let Ok(caller) = &call {
+            answering.set_origin(caller.origin.clone());
+        }
         // A client that keeps its body until it may send it learns at once that it need not.
         if !body.is_end_stream() && answering.head().headers.contains_key(EXPECT) {
             let refused = match &call {
                 Ok(caller) => {
-                    let target = self.site.target(answering.head(), caller);
-                    target.err().map(RequestProgress::from)
+                    let refused = match self.site.target(answering.head(), caller) {
+                        Ok(target) => self.site.media_refusal(&target, answering.head()),
+                        Err(refused) => Some(refused),
+                    };
+                    refused.map(RequestProgress::from)
                 }
                 Err(refusal) => Some(self.site.refuse_call(answering.head(), *refusal)),
             };

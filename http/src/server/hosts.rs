@@ -9,8 +9,10 @@ use crate::wire::Authority;
 pub(super) struct Hosts(Vec<String>);
 
 impl Hosts {
-    pub(super) fn allow(&mut self, host: &str) {
-        self.0.push(host.to_owned());
+    /// Allows a name. Returns false if it is none, or has a port.
+    pub(super) fn allow(&mut self, host: &str) -> bool {
+        let parsed = Authority::parse(host).filter(|it| it.port.is_none() && !it.name.is_empty());
+        parsed.map(|it| self.0.push(it.name.to_owned())).is_some()
     }
 
     /// Returns whether the server may be called so, at this address of its own.
@@ -36,8 +38,17 @@ mod tests {
 
     fn is_allowed(host: &str, local: &str) -> bool {
         let mut hosts = Hosts::default();
-        hosts.allow("Example.org");
+        assert!(hosts.allow("Example.org."));
         hosts.is_allowed(host, local.parse().ok())
+    }
+
+    #[test]
+    fn what_is_allowed_is_a_name_without_a_port() {
+        let allow = |host| Hosts::default().allow(host);
+        assert!(allow("[::2]") && allow("a.b"));
+        for wrong in ["", "a:80", "http://a", "a/b", "a@b"] {
+            assert!(!allow(wrong), "{wrong}");
+        }
     }
 
     #[test]

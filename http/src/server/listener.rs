@@ -126,8 +126,7 @@ impl Listener {
         self.report(HttpEvent::Accepted { id, peer });
         let (site, idle) = (self.site.clone(), Arc::new(IdleSince::now()));
         let own = idle.clone();
-        let is_proxied = site.proxies.has(peer.ip());
-        let connection = actor(move |cx| serve(cx, stream, site, own, is_proxied));
+        let connection = actor(move |cx| serve(cx, stream, site, own, peer.ip()));
         let connection = connection.name("http connection").spawn();
         // Adopted, so that a stop reaches the connection, and its end comes back as an event.
         let open = ServedConnection {
@@ -165,12 +164,13 @@ impl Listener {
     ) {
         match event {
             ListenerEvent::Ended(id, ended) => {
-                state.open.remove(&id);
+                // One that has made room for another was open at no stop.
+                let was_open = state.open.remove(&id).is_some();
                 let why = ended.unwrap_or_else(|fault| match fault {
                     Fault::Killed | Fault::Cancelled => CloseReason::Cut,
                     other => CloseReason::Failed(fault_text(&other)),
                 });
-                if let Some(stopping) = &mut state.stopping {
+                if let Some(stopping) = state.stopping.as_mut().filter(|_| was_open) {
                     match why {
                         CloseReason::Cut | CloseReason::Failed(_) => stopping.report.cut += 1,
                         _ => stopping.report.finished += 1,

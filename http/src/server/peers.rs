@@ -1,7 +1,7 @@
 //! Clients by their addresses, and how much of a server each of them has.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::header::{FORWARDED, HeaderMap};
@@ -46,18 +46,51 @@ impl Proxies {
     }
 }
 
-/// Returns the client for which a proxy asks, if it says so. Each proxy appends what it knows, so the
-/// last word counts.
-pub(super) fn forwarded(headers: &HeaderMap) -> Option<RemoteClient> {
-    let last = headers.get_all(FORWARDED).iter().next_back()?;
-    let last = last.to_str().ok()?.rsplit(',').next()?;
-    let mut pairs = last.split(';').filter_map(|pair| pair.split_once('='));
-    let (_, client) = pairs.find(|(key, _)| key.trim().eq_ignore_ascii_case("for"))?;
-    let client = client.trim().trim_matches('"');
-    let with_port = || client.parse::<SocketAddr>().map(|client| client.ip());
-    let alone = client.trim_start_matches('[').trim_end_matches(']');
-    let address = alone.parse().or_else(|_| with_port()).ok()?;
-    Some(RemoteClient::of(address))
+/// Returns the client for which a proxy asks, if it says so. Each proxy appends what it knows, so the last
+/// address counts that is no proxy itself.
+pub(super) fn forwarded(headers: &HeaderMap, proxies: &Proxies) -> Option<RemoteClient> {
+    let fields = headers.get_all(FORWARDED).iter().rev();
+    for field in fields {
+        for element in parts(field.to_str().ok()?, ',').into_iter().rev() {
+            let mut pairs = parts(element, ';').into_iter();
+            let client = pairs.find_map(|pair| {
+                let (key, client) = pair.split_once('=')?;
+                key.trim().eq_ignore_ascii_case("for").then_some(client)
+            });
+            let address = address(client?.trim())?;
+            if !proxies.has(address) {
+                return Some(RemoteClient::of(address));
+            }
+        }
+    }
+    None
+}
+
+/// Splits a value where the sign is not within quotes.
+fn parts(value: &str, sign: char) -> Vec<&str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let is_sign = |it: char| {
+        let is_plain = !std::mem::take(&mut is_escaped);
+        match it {
+            '"' if is_plain => is_quoted = !is_quoted,
+            '\\' if is_quoted && is_plain => is_escaped = true,
+            _ => {}
+        }
+        it == sign && !is_quoted
+    };
+    value.split(is_sign).collect()
+}
+
+/// Returns the address of a client, which may have a port, and quotes around both.
+fn address(client: &str) -> Option<IpAddr> {
+    let client = client.strip_prefix('"').unwrap_or(client);
+    let client = client.strip_suffix('"').unwrap_or(client);
+    let address = match client.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0,
+        // A port need not be a number.
+        None => client.split(':').next()?,
+    };
+    address.parse().ok()
 }
 
 /// How many requests are being answered for each client of proxies.
@@ -114,7 +147,9 @@ mod tests {
             for field in fields {
                 headers.append("forwarded", HeaderValue::from_str(field).unwrap());
             }
-            forwarded(&headers)
+            let mut proxies = Proxies::default();
+            proxies.trust("10.0.0.1".parse().unwrap());
+            forwarded(&headers, &proxies)
         };
         let v4 = Some(peer("192.0.2.60"));
         assert_eq!(of(&["for=192.0.2.60;proto=http;by=203.0.113.43"]), v4);
@@ -123,6 +158,17 @@ mod tests {
         let v6 = Some(peer("2001:db8::17"));
         assert_eq!(of(&["for=\"[2001:db8::17]:4711\""]), v6);
         assert_eq!(of(&["for=\"[2001:db8::17]\""]), v6);
+        // What a client has chosen within quotes says nothing.
+        for hidden in [
+            "for=192.0.2.60;host=\"a,for=1.2.3.4\"",
+            "host=\"a;for=1.2.3.4\";for=192.0.2.60",
+            "host=\"a\\\",for=1.2.3.4\";for=192.0.2.60",
+            "for=\"192.0.2.60:_port\"",
+            "for=192.0.2.60, for=10.0.0.1",
+        ] {
+            assert_eq!(of(&[hidden]), v4, "{hidden}");
+        }
+        assert_eq!(of(&["for=192.0.2.60", "for=10.0.0.1, for=10.0.0.1"]), v4);
         for nobody in [&[][..], &["for=unknown"], &["for=_hidden"], &["proto=http"]] {
             assert_eq!(of(nobody), None, "{nobody:?}");
         }

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use greenroom::trace::{Level, note};
 use greenroom::{Address, AskError, Reply};
-use hyper::Response;
 use hyper::body::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -45,9 +44,9 @@ pub(super) type AnswerFuture<'a> =
 /// What is sent as an answer: a value, or a response with full control.
 pub(super) enum RouteAnswer {
     Json(Bytes),
-    Response(Response<Bytes>),
-    /// The answer cannot be encoded.
-    Unencodable,
+    Response(HttpResponse),
+    /// There is none, for this reason.
+    Failed(&'static str),
 }
 
 /// Why no actor is asked.
@@ -129,7 +128,7 @@ where
                 Level::Warning,
                 format_args!("An answer to {name:?} cannot be encoded ({why})")
             );
-            Ok(RouteAnswer::Unencodable)
+            Ok(RouteAnswer::Failed("the answer cannot be encoded"))
         }))
     }
 
@@ -176,7 +175,7 @@ impl UnknownRoute {
                 let (address, make) = &*actor;
                 let asked = address.ask(|reply| make(request, reply));
                 let response = asked.timeout(timeout).await?;
-                Ok(RouteAnswer::Response(response.complete()))
+                Ok(RouteAnswer::Response(response))
             })
         };
         UnknownRoute {

@@ -17,7 +17,9 @@ use super::peers::{PeerRequests, Proxies, RemoteClient};
 use super::route::{
     AnswerFuture, Input, RegisteredType, RouteAnswer, Terms, Unasked, UnknownRoute,
 };
-use super::status::{Accepts, FullResponse, of_error, of_json, of_own, unrecovered};
+use super::status::{
+    Accepts, FullResponse, of_error, of_json, of_own, reason, sendable, unrecovered,
+};
 use crate::counts::{Counts, Numbers, Statuses};
 use crate::limits::Limits;
 use crate::message::HttpRequest;
@@ -57,11 +59,6 @@ pub(super) enum RequestProgress<'a> {
         /// Who has sent the request, or why it is refused then.
         call: Result<Caller, CallRefusal>,
         body: Pin<Box<dyn Future<Output = Result<Bytes, HttpRefusal>> + Send + 'a>>,
-    },
-    /// The client is to take more of the answers before this one.
-    Waits {
-        call: Result<Caller, CallRefusal>,
-        body: Bytes,
     },
     Asks(Asked<'a>),
     Answered(Option<FullResponse>),
@@ -181,7 +178,7 @@ impl Site {
                 RequestProgress::Asks(Asked {
                     answered: Box::pin(async move {
                         let page = page.respond(numbers).await;
-                        Ok(RouteAnswer::Response(page.complete()))
+                        Ok(RouteAnswer::Response(page))
                     }),
                     accepts: self.accepts(head),
                     statuses: &self.counts.others,
@@ -204,10 +201,10 @@ impl Site {
     ) -> FullResponse {
         let response = match answer {
             Ok(RouteAnswer::Json(json)) => of_json(json, used),
-            Ok(RouteAnswer::Response(response)) => response.map(Full::new),
-            Ok(RouteAnswer::Unencodable) => {
-                of_own(500, "the answer cannot be encoded", asked.accepts).map(Full::new)
+            Ok(RouteAnswer::Response(response)) => {
+                sendable(response, asked.accepts).map(Full::new)
             }
+            Ok(RouteAnswer::Failed(why)) => of_own(500, why, asked.accepts).map(Full::new),
             Err(error) => {
                 // A time-out is a limit of the server, unless the actor refuses with one.
                 if error == AskError::TimedOut {
@@ -245,12 +242,15 @@ impl Site {
         let response = of_own(503, "all connections are in use", accepts);
         let (head, body) = response.into_parts();
         let media = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let line = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1";
+        let phrase = reason(head.status, self.form);
+        let usual = head.status.canonical_reason().unwrap_or_default();
+        let phrase = phrase.unwrap_or(usual.as_bytes());
         let length = format!("\r\nContent-Length: {}\r\n\r\n", body.len());
         let media = media.unwrap_or(b"text/plain");
         let parts = [
-            line.as_bytes(),
-            b"\r\nContent-Type: ",
+            b"HTTP/1.1 503 ",
+            phrase,
+            b"\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: ",
             media,
             length.as_bytes(),
             &body,
@@ -433,6 +433,22 @@ fn posted<'a>(head: &'a Parts, body: &'a [u8]) -> Result<Input<'a>, DecodeProble
                 "unexpected content type {media}"
             )))
         }
+    }
+}
+
+impl Site {
+    /// Returns the answer to a request whose body has a media type that no type reads, if that is so.
+    pub(super) fn media_refusal(
+        &self,
+        target: &RequestTarget<'_>,
+        head: &Parts,
+    ) -> Option<RefusedRequest> {
+        let RequestTarget::Type(of) = target else {
+            return None;
+        };
+        let problem = posted(head, b"0").err()?;
+        let response = unrecovered(Some(head), &problem, self.accepts(head));
+        Some(refused(&of.statuses, response))
     }
 }
 

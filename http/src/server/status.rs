@@ -38,11 +38,20 @@ impl Accepts {
         let (mut form, mut is_any, mut is_json) = (usual, true, false);
         for media in media {
             is_any = false;
-            match media.split(';').next().unwrap_or_default().trim() {
-                ENVELOPE if usual == Answers::Plain => (form, is_json) = (Answers::Envelope, true),
-                ENVELOPE | "application/json" | "application/*" | "*/*" => is_json = true,
-                _ => {}
+            let mut parts = media.split(';').map(str::trim);
+            let essence = parts.next().unwrap_or_default();
+            let is = |name: &str| essence.eq_ignore_ascii_case(name);
+            // What has the weight 0 is not accepted.
+            let weight = parts.find_map(|part| part.strip_prefix("q=")?.parse::<f32>().ok());
+            if weight == Some(0.0) {
+                continue;
             }
+            if is(ENVELOPE) && usual == Answers::Plain {
+                form = Answers::Envelope;
+            }
+            is_json |= [ENVELOPE, "application/json", "application/*", "*/*"]
+                .into_iter()
+                .any(is);
         }
         let is_json = is_any || is_json;
         Accepts { form, is_json }
@@ -88,28 +97,23 @@ fn status_of(refusal: &Refusal) -> u16 {
 pub(super) fn of_refusal(status: u16, refusal: &Refusal, accepts: Accepts) -> Response<Bytes> {
     // Clients of layer_cake read JSON, and say nothing of it.
     let is_json = accepts.is_json || accepts.form == Answers::LayerCake;
-    let mut response = match is_json {
+    let response = match is_json {
         true => {
             let json = faulted::to_json(refusal, accepts.form);
             let response = HttpResponse::new(status, json);
-            response
-                .header("content-type", "application/json")
-                .complete()
+            sendable(response.header("content-type", "application/json"), accepts)
         }
         false => of_text(status, refusal.to_string()),
     };
-    if status == 503 {
-        let seconds = refusal.average().map_or(1, |average| average.as_secs() + 1);
-        response.headers_mut().insert(RETRY_AFTER, seconds.into());
-    }
-    response
+    let seconds = refusal.average().map_or(1, |average| average.as_secs() + 1);
+    retried(response, seconds)
 }
 
 /// Returns what the server itself refuses, for this reason.
 pub(super) fn of_own(status: u16, why: impl Into<String>, accepts: Accepts) -> Response<Bytes> {
     let why = why.into();
     if !accepts.is_json || accepts.form == Answers::LayerCake {
-        return of_text(status, why);
+        return retried(of_text(status, why), 1);
     }
     let refusal = match status {
         408 | 504 => Refusal::of(RefusalKind::TimedOut, why),
@@ -121,6 +125,20 @@ pub(super) fn of_own(status: u16, why: impl Into<String>, accepts: Accepts) -> R
         }
     };
     of_refusal(status, &refusal.with_error_code(status.into()), accepts)
+}
+
+/// Says after how many seconds a request may be sent again, if it may.
+fn retried(mut response: Response<Bytes>, seconds: u64) -> Response<Bytes> {
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// Completes the response of an actor or of a page. One that cannot be sent becomes 500.
+pub(super) fn sendable(response: HttpResponse, accepts: Accepts) -> Response<Bytes> {
+    let completed = response.complete();
+    completed.unwrap_or_else(|why| of_own(500, why, accepts))
 }
 
 /// Returns the refusal of a request that is no value of its type.
@@ -152,5 +170,27 @@ pub(super) fn of_json(json: Bytes, mut used: HeaderMap) -> FullResponse {
 
 /// Returns a status and a line of text.
 fn of_text(status: u16, text: impl Into<String>) -> Response<Bytes> {
-    HttpResponse::new(status, text.into()).complete()
+    let mut response = Response::new(Bytes::from(text.into()));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    let plain = const { HeaderValue::from_static("text/plain; charset=utf-8") };
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
+/// Returns the phrase of a status, if it is not the usual one.
+pub(super) fn reason(status: StatusCode, form: Answers) -> Option<&'static [u8]> {
+    /// The bytes of the longest phrase that a client on layer_cake reads.
+    const LONGEST: usize = 16;
+    match status.canonical_reason() {
+        None => Some(b"Unassigned"),
+        Some(usual) if form == Answers::LayerCake && usual.len() > LONGEST => {
+            Some(match status.as_u16() {
+                500.. => b"Server Error",
+                400.. => b"Client Error",
+                300.. => b"Redirection",
+                _ => b"OK",
+            })
+        }
+        Some(_) => None,
+    }
 }

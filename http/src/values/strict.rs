@@ -5,7 +5,8 @@
 use serde::ser::{self, Error, Serialize, Serializer};
 use serde_json::Value;
 
-/// How maps are written. Structs are objects in any case.
+/// How maps are written. Structs are objects in any case, but those with `#[serde(flatten)]`: serde writes
+/// them as maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MapForm {
     Object,

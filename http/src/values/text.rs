@@ -114,7 +114,10 @@ impl<'de> Deserializer<'de> for FieldText<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeProblem> {
-        self.json(|json| json.deserialize_struct(name, fields, visitor))
+        match self.rules.maps {
+            MapForm::Object => self.json(|json| json.deserialize_struct(name, fields, visitor)),
+            MapForm::Pairs => self.pairs()?.deserialize_struct(name, fields, visitor),
+        }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -123,9 +126,12 @@ impl<'de> Deserializer<'de> for FieldText<'de> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeProblem> {
-        match self.text.starts_with(['{', '"']) {
-            true => self.json(|json| json.deserialize_enum(name, variants, visitor)),
-            false => {
+        match (self.text.starts_with(['{', '"']), self.rules.maps) {
+            (true, MapForm::Object) => {
+                self.json(|json| json.deserialize_enum(name, variants, visitor))
+            }
+            (true, MapForm::Pairs) => self.pairs()?.deserialize_enum(name, variants, visitor),
+            (false, _) => {
                 let text: serde::de::value::StrDeserializer<'_, DecodeProblem> =
                     self.text.into_deserializer();
                 text.deserialize_enum(name, variants, visitor)
@@ -265,6 +271,17 @@ mod tests {
     }
 
     #[derive(Debug, Deserialize, PartialEq)]
+    struct Inner {
+        map: BTreeMap<String, u8>,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum Nested {
+        Of(BTreeMap<String, u8>),
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
     struct Meters(f64);
 
     #[derive(Debug, Deserialize, PartialEq)]
@@ -297,6 +314,13 @@ mod tests {
         assert_eq!(read_with(MapForm::Pairs, r#"[["a",1]]"#), map);
         assert_eq!(read_with(MapForm::Pairs, r#"{"a":1}"#), map);
         assert_eq!(read_with(MapForm::Pairs, "2.5e3"), Ok(2500.0));
+        // Also within a struct, and in an enum.
+        let nested = r#"{"map":[["a",1]]}"#;
+        let map = BTreeMap::from([("a".to_owned(), 1)]);
+        let inner = Ok(Inner { map: map.clone() });
+        assert_eq!(read_with(MapForm::Pairs, nested), inner);
+        let of = r#"{"of":[["a",1]]}"#;
+        assert_eq!(read_with(MapForm::Pairs, of), Ok(Nested::Of(map)));
         assert!(read::<BTreeMap<String, u8>>(r#"[["a",1]]"#).is_err());
     }
 

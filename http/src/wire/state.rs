@@ -6,7 +6,6 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
 
 use super::head::HttpRefusal;
 use super::idle::IdleSince;
@@ -28,8 +27,6 @@ pub(crate) struct ConnectionState<'a> {
     unsent: AtomicUsize,
     /// Those of all connections.
     all_unsent: &'a AtomicUsize,
-    /// Woken when the client has taken more.
-    room: Mutex<Option<Waker>>,
     idle: Arc<IdleSince>,
 }
 
@@ -94,7 +91,6 @@ impl<'a> ConnectionState<'a> {
             end: Mutex::default(),
             unsent: AtomicUsize::new(0),
             all_unsent,
-            room: Mutex::default(),
             idle,
         }
     }
@@ -107,7 +103,7 @@ impl<'a> ConnectionState<'a> {
         self.limits
     }
 
-    /// Notes that a request is complete, so that no other one need come. Returns why it was refused,
+    /// Notes that the head of a request is complete, so that no other one need come. Returns why it was refused,
     /// if it was. The first one has number 1.
     pub(crate) fn begin(&self, request: u64) -> Option<HttpRefusal> {
         self.idle.set(false);
@@ -128,43 +124,43 @@ impl<'a> ConnectionState<'a> {
         self.waits() == ConnectionWait::LATE_ACTOR
     }
 
+    /// Returns whether a request is being answered. Then nothing of the client is awaited.
+    pub(crate) fn is_answering(&self) -> bool {
+        matches!(
+            self.waits(),
+            ConnectionWait::SERVER | ConnectionWait::ACTOR | ConnectionWait::LATE_ACTOR
+        )
+    }
+
     /// Notes that the request is answered, or is not wanted any more.
     pub(crate) fn finish(&self) {
-        self.idle.set(true);
+        // One whose answer is being sent is not idle.
+        self.idle.set(self.unsent.load(Relaxed) == 0);
         self.wait_for(ConnectionWait::CLIENT);
     }
 
-    /// Notes that an answer with a body of so many bytes is to be sent.
+    /// Notes that an answer with a body of so many bytes is to be sent. No other one is being sent:
+    /// hyper begins with a request when all of the answer before it was taken.
     pub(crate) fn note_answer(&self, bytes: usize) {
-        self.unsent.fetch_add(bytes, Relaxed);
-        self.all_unsent.fetch_add(bytes, Relaxed);
+        if bytes > 0 {
+            self.unsent.fetch_add(bytes, Relaxed);
+            self.all_unsent.fetch_add(bytes, Relaxed);
+        }
     }
 
     /// Notes that the client has taken so many bytes.
     pub(super) fn note_sent(&self, bytes: usize) {
         // Bytes of a head may be among them.
-        let sent = bytes.min(self.unsent.load(Relaxed));
-        self.unsent.fetch_sub(sent, Relaxed);
+        let unsent = self.unsent.load(Relaxed);
+        let sent = bytes.min(unsent);
+        if sent == 0 {
+            return;
+        }
+        self.unsent.store(unsent - sent, Relaxed);
         self.all_unsent.fetch_sub(sent, Relaxed);
-        if sent > 0 && self.has_room() {
-            let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
-            room.take().into_iter().for_each(Waker::wake);
+        if sent == unsent && !self.is_answering() {
+            self.idle.set(true);
         }
-    }
-
-    /// Returns whether the client has taken enough for another request to begin.
-    pub(crate) fn has_room(&self) -> bool {
-        self.unsent.load(Relaxed) <= self.limits.unsent_a_connection
-    }
-
-    /// Waits until the client has taken enough for another request to begin.
-    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.has_room() {
-            return Poll::Ready(());
-        }
-        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
-        room.replace(cx.waker().clone());
-        Poll::Pending
     }
 
     /// Notes that the client takes no more of an answer for now. Nothing is awaited of it meanwhile.

@@ -264,6 +264,10 @@ impl CheckedSocket<'_> {
             self.shared.note_sent(taken);
             if let Some(slow) = &mut self.writing {
                 self.shared.note_taken();
+                // What was taken fast at first lets nobody be slow for long.
+                if slow.since.elapsed() >= SLOW_START {
+                    (slow.since, slow.taken) = (Instant::now(), 0);
+                }
                 (slow.taken, slow.late) = (slow.taken + taken, None);
                 // The client keeps up if the system takes all of it.
                 if taken == bytes {

@@ -9,7 +9,7 @@ use greenroom_http::prometheus_client::collector::Collector;
 use greenroom_http::prometheus_client::encoding::DescriptorEncoder;
 use greenroom_http::{Answers, HttpEvent, PortableType, metrics};
 
-use crate::support::{Response, Served, Xy, plain, served, until};
+use crate::support::{Response, Served, Xy, patient, plain, served, until};
 
 #[test]
 fn an_answer_is_json_with_its_length_its_date_and_its_server() {
@@ -246,7 +246,7 @@ fn pipelined_requests_are_answered_in_their_order() {
 
 #[test]
 fn a_reply_is_not_wanted_when_the_client_is_gone() {
-    let served = plain();
+    let served = patient();
     let mut client = served.client();
     client.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let reply = served.kept();

@@ -9,7 +9,7 @@ use greenroom::time::RetryIntervals;
 use greenroom::{Address, AskError, Refusal, RefusalKind, Reply, Runtime};
 use greenroom_http::{Answers, Client, ClientBuilder};
 
-use crate::support::{Act, Served, Xy, plain, served, until};
+use crate::support::{Act, Served, Xy, patient, plain, served, until};
 
 type Table = Vec<Vec<f64>>;
 
@@ -236,7 +236,7 @@ fn the_queue_of_a_client_has_an_end() {
 
 #[test]
 fn a_request_that_is_given_up_is_given_up_by_the_server_too() {
-    let served = plain();
+    let served = patient();
     let runtime = runtime();
     let builder = Client::connect(served.server.local_addr()).connections(1);
     let far = open(&runtime, builder).address::<Act, u32>("Act");
@@ -247,6 +247,18 @@ fn a_request_that_is_given_up_is_given_up_by_the_server_too() {
     drop(answer);
     until("the server gives it up", || !kept.is_wanted());
     assert_eq!(act(&far, "answer"), Ok(42));
+}
+
+#[test]
+fn a_request_that_takes_too_long_is_given_up_by_the_server_too() {
+    let (served, runtime) = (patient(), runtime());
+    let builder = Client::connect(served.server.local_addr()).connections(1);
+    let builder = builder.timeout(Duration::from_millis(50));
+    let far = open(&runtime, builder).address::<Act, u32>("Act");
+    let refusal = refused(act(&far, "keep"));
+    assert_eq!(refusal.kind(), RefusalKind::TimedOut);
+    let kept = served.kept();
+    until("the server gives it up", || !kept.is_wanted());
 }
 
 #[test]

@@ -406,7 +406,6 @@ fn defaults_are_those_that_are_promised() {
         idle_time: seconds(15),
         write_time: seconds(10),
         write_rate: 1 << 10,
-        unsent_a_connection: 4 << 20,
         unsent: 64 << 20,
     };
     assert_eq!(Limits::default(), promised);

@@ -125,6 +125,32 @@ fn a_crowd_of_idle_clients_leaves_room_for_an_honest_one() {
     );
 }
 
+#[test]
+fn a_connection_whose_answer_is_being_taken_is_not_idle() {
+    let limits = Limits {
+        connections: 1,
+        idle_time: LONG,
+        write_time: LONG,
+        write_rate: 0,
+        ..Limits::default()
+    };
+    let served = shared(limits);
+    let mut reader = from(&served, 2);
+    reader.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    // The answer is there, and does not fit into the buffers of the system.
+    let mut byte = [0];
+    reader.0.peek(&mut byte).unwrap();
+    let refused = from(&served, 3).response();
+    assert_eq!(refused.status, 503);
+    assert_eq!(reader.response().status, 200);
+    // Now it is idle, and makes room.
+    until("another one has its place", || {
+        let mut other = from(&served, 3);
+        other.send("GET /Xy HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        other.response_to(false).is_some_and(|it| it.status == 200)
+    });
+}
+
 /// Returns whether a connection is open, of a client that awaits nothing.
 fn is_open(client: &mut Client) -> bool {
     client.0.set_nonblocking(true).unwrap();
@@ -158,7 +184,6 @@ fn a_client_that_reads_too_slowly_is_cut() {
 #[test]
 fn a_client_that_does_not_read_gets_no_further_request_answered() {
     let served = shared(Limits {
-        unsent_a_connection: 1 << 20,
         write_time: LONG,
         write_rate: 0,
         ..Limits::default()
@@ -205,7 +230,6 @@ fn answers_without_a_body_are_never_unsent() {
         let builder = builder.unknown(&actor.address(), Message::Raw);
         builder.limits(Limits {
             unsent: 100,
-            unsent_a_connection: 100,
             ..Limits::default()
         })
     });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{NaiveDate, NaiveDateTime};
 use greenroom::{Context, Handle, Refusal, RefusalKind, Reply, Runtime, spawn};
-use greenroom_http::{HttpRequest, HttpResponse, Server, ServerBuilder};
+use greenroom_http::{HttpRequest, HttpResponse, Limits, Server, ServerBuilder};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -172,6 +172,17 @@ pub fn served_at(
 
 pub fn plain() -> Served {
     served(|builder, _| builder)
+}
+
+/// Serves with an actor that may take its time, so that nothing but the client ends a request.
+pub fn patient() -> Served {
+    let answer_time = Duration::from_secs(1000);
+    served(|builder, _| {
+        builder.limits(Limits {
+            answer_time,
+            ..Limits::default()
+        })
+    })
 }
 
 /// A response as it came.

@@ -1,6 +1,12 @@
 //! The causes for which a server itself refuses requests, and a request for each.
 
-use crate::support::{Client, Served, until};
+use std::net::Ipv4Addr;
+
+use greenroom::{Address, Reply};
+use greenroom_http::{HttpResponse, ServerBuilder};
+use serde::{Deserialize, Deserializer};
+
+use crate::support::{Act, Client, Message, Served, until};
 
 /// A cause for which a request is refused.
 pub struct Cause {
@@ -13,6 +19,37 @@ pub struct Cause {
     /// Whether the connection goes on.
     pub stays: bool,
     pub send: fn(&Served, &mut Client),
+    /// What the server has besides.
+    pub serve: fn(ServerBuilder, &Address<Message>) -> ServerBuilder,
+}
+
+/// A type whose code panics.
+struct Panics;
+
+impl<'de> Deserialize<'de> for Panics {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("a secret");
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Shape {
+    Circle(u8),
+    Line(u8),
+}
+
+/// Lets the actor for all other types answer with this response.
+fn answers_all(
+    builder: ServerBuilder,
+    address: &Address<Message>,
+    response: fn() -> HttpResponse,
+) -> ServerBuilder {
+    builder.unknown(address, move |_, reply| {
+        reply.send(response());
+        let how = "answer".into();
+        Message::Act(Act { how }, Reply::pair().0)
+    })
 }
 
 impl Cause {
@@ -29,7 +66,13 @@ impl Cause {
             counter: None,
             stays: true,
             send,
+            serve: |builder, _| builder,
         }
+    }
+
+    const fn at(mut self, serve: fn(ServerBuilder, &Address<Message>) -> ServerBuilder) -> Self {
+        self.serve = serve;
+        self
     }
 
     const fn limit(mut self, name: &'static str) -> Self {
@@ -71,8 +114,41 @@ pub fn post(client: &mut Client, fields: &str, body: &str) {
 
 pub const JSON: &str = "Content-Type: application/json\r\n";
 
+/// Has the actor keep the reply to a request of this client.
+fn keep(served: &Served, client: &mut Client, fields: &str) {
+    let kept = || served.seen.kept.lock().unwrap().len();
+    let before = kept();
+    head(client, "GET /Act?how=keep", fields);
+    until("it is kept", || kept() > before);
+}
+
+const FOR: &str = "Forwarded: for=192.0.2.1\r\n";
+
 /// The causes in the order in which a request meets them.
 pub const CAUSES: &[Cause] = &[
+    Cause::new(
+        503,
+        "a connection too many",
+        "all connections are in use",
+        |served, client| {
+            keep(served, client, "");
+            *client = served.client();
+        },
+    )
+    .limit("connections")
+    .closes(),
+    Cause::new(
+        503,
+        "a connection of a client too many",
+        "all connections are in use",
+        |served, client| {
+            keep(served, client, "");
+            *client = served.client();
+        },
+    )
+    .limit("connections_a_peer")
+    .at(|builder, _| builder.count_loopback())
+    .closes(),
     Cause::new(
         400,
         "a malformed request line",
@@ -229,6 +305,16 @@ pub const CAUSES: &[Cause] = &[
     .limit("body_time")
     .closes(),
     Cause::new(
+        408,
+        "a body slower than its rate",
+        "the body took too long",
+        |_, client| {
+            head(client, "POST /Xy", "Content-Length: 50\r\n");
+        },
+    )
+    .limit("body_rate")
+    .closes(),
+    Cause::new(
         403,
         "a host that is not allowed",
         "the host is not allowed",
@@ -301,19 +387,39 @@ pub const CAUSES: &[Cause] = &[
     Cause::new(
         503,
         "many requests at once",
-        "1 requests are being answered",
+        "requests are being answered",
         |served, client| {
-            let mut first = served.client();
-            get(&mut first, "/Act?how=keep");
-            until("the first is asked", || {
-                !served.seen.kept.lock().unwrap().is_empty()
-            });
-            // It has half closed, and is answered nevertheless.
-            drop(first);
+            // It closes its end, and is answered nevertheless.
+            keep(served, &mut served.client(), "");
             get(client, "/Xy");
         },
     )
     .limit("in_flight"),
+    Cause::new(
+        503,
+        "answers that clients have not taken",
+        "bytes of answers",
+        |served, client| {
+            let mut greedy = served.client();
+            get(&mut greedy, "/Xy?x=1000&y=2000");
+            until("too much is not taken", || served.get("/Xy").status == 503);
+            get(client, "/Xy");
+            // It holds its answer until the test ends.
+            std::mem::forget(greedy);
+        },
+    )
+    .limit("unsent"),
+    Cause::new(
+        503,
+        "many requests of a client of a proxy",
+        "requests of the client are being answered",
+        |served, client| {
+            keep(served, &mut served.client(), FOR);
+            head(client, "GET /Xy", FOR);
+        },
+    )
+    .limit("connections_a_peer")
+    .at(|builder, _| builder.trust_proxy([Ipv4Addr::LOCALHOST.into()])),
     Cause::new(
         400,
         "another media type",
@@ -325,7 +431,7 @@ pub const CAUSES: &[Cause] = &[
     Cause::new(
         400,
         "JSON that is too deep",
-        "JSON is deeper than 3",
+        "JSON is deeper than",
         |_, client| {
             post(client, JSON, "[[[[1]]]]");
         },
@@ -334,7 +440,7 @@ pub const CAUSES: &[Cause] = &[
     Cause::new(
         400,
         "a list that is too long",
-        "a list is longer than 3",
+        "a list is longer than",
         |_, client| {
             post(client, JSON, "[1,2,3,4]");
         },
@@ -346,6 +452,16 @@ pub const CAUSES: &[Cause] = &[
         "EOF while parsing",
         |_, client| {
             post(client, JSON, "{");
+        },
+    ),
+    Cause::new(
+        400,
+        "a form that is not UTF-8",
+        "the form is not UTF-8",
+        |_, client| {
+            let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+            head(client, "POST /Xy", &format!("{form}Content-Length: 1\r\n"));
+            client.send([0xff]);
         },
     ),
     Cause::new(
@@ -364,6 +480,20 @@ pub const CAUSES: &[Cause] = &[
             get(client, "/Xy?z=1");
         },
     ),
+    Cause::new(400, "a key that comes twice", "duplicate field", |_, client| {
+        get(client, "/Act?how=a&how=b");
+    }),
+    Cause::new(
+        400,
+        "two variants of a value",
+        "more than one variant",
+        |_, client| get(client, "/Shape?circle=1&line=2"),
+    )
+    .at(|builder, address| {
+        builder.on("Shape", address, |shape: Shape, reply| match shape {
+            Shape::Circle(_) | Shape::Line(_) => Message::Nan(reply),
+        })
+    }),
     Cause::new(
         400,
         "a value of another type",
@@ -380,6 +510,25 @@ pub const CAUSES: &[Cause] = &[
             get(client, "/Act");
         },
     ),
+    Cause::new(
+        500,
+        "a type whose code panics",
+        "the request cannot be decoded",
+        |_, client| get(client, "/Panics"),
+    )
+    .at(|builder, address| {
+        builder.on("Panics", address, |_: Panics, reply| Message::Nan(reply))
+    }),
+    Cause::new(
+        500,
+        "a message whose code panics",
+        "no answer can be made",
+        |_, client| get(client, "/Unmade?how=x"),
+    )
+    .at(|builder, address| {
+        let unmade = |_: Act, _: Reply<u32>| -> Message { panic!("a secret") };
+        builder.on("Unmade", address, unmade)
+    }),
     Cause::new(
         504,
         "an actor that does not answer in time",
@@ -405,6 +554,20 @@ pub const CAUSES: &[Cause] = &[
             get(client, "/Nan?how=x");
         },
     ),
+    Cause::new(
+        500,
+        "a response of an actor with no final status",
+        "no final status",
+        |_, client| get(client, "/Other"),
+    )
+    .at(|builder, address| answers_all(builder, address, || HttpResponse::new(101, ""))),
+    Cause::new(
+        500,
+        "a response of an actor with bytes of no type",
+        "no content type",
+        |_, client| get(client, "/Other"),
+    )
+    .at(|builder, address| answers_all(builder, address, || HttpResponse::new(200, vec![1]))),
     Cause::new(
         503,
         "an actor that has ended",

@@ -15,6 +15,7 @@ use crate::ask::RemoteAsk;
 use crate::error::{Distance, NotSent};
 use crate::link::frame::Window;
 use crate::link::{Outgoing, OutgoingHandle, Scope, Target};
+use crate::node::is_name;
 use crate::remote::Remote;
 
 /// Sends messages to an actor of another node.

@@ -177,7 +177,8 @@ fn a_peer_too_many_is_refused_and_the_lookup_names_the_reason() {
             error.contains("shop: refused: the node has 1 peers already"),
             "{error}"
         );
-        assert!(shop.status().refused_links > 0);
+        // It has asked, and was not greeted in vain.
+        assert_eq!((shop.status().refused_links, second.status().refused_links > 0), (0, true));
     });
 }
 

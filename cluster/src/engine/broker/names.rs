@@ -246,7 +246,7 @@ impl BrokerEngine {
 /// Asks for all that is watched, as long as the node exists: any question may be lost, and nobody
 /// says when a node is there again.
 pub(super) async fn watch_again_and_again(engine: Arc<BrokerEngine>) {
-    let mut pause = LONGEST_PAUSE;
+    let mut pause = FIRST_PAUSE;
     loop {
         let again = engine.questions.again.listen();
         let is_watching = !lock(&engine.questions.all).watched.is_empty();

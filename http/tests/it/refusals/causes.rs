@@ -6,7 +6,7 @@ use greenroom::{Address, Reply};
 use greenroom_http::{HttpResponse, ServerBuilder};
 use serde::{Deserialize, Deserializer};
 
-use crate::support::{Act, Client, Message, Served, until};
+use crate::support::{Act, Client, Message, Served, Xy, until};
 
 /// A cause for which a request is refused.
 pub struct Cause {
@@ -490,8 +490,9 @@ pub const CAUSES: &[Cause] = &[
         |_, client| get(client, "/Shape?circle=1&line=2"),
     )
     .at(|builder, address| {
-        builder.on("Shape", address, |shape: Shape, reply| match shape {
-            Shape::Circle(_) | Shape::Line(_) => Message::Nan(reply),
+        builder.on("Shape", address, |shape: Shape, reply| {
+            let (Shape::Circle(x) | Shape::Line(x)) = shape;
+            Message::Xy(Xy { x: x.into(), y: 1 }, reply)
         })
     }),
     Cause::new(

@@ -186,7 +186,9 @@ impl NodeBuilder {
         {
             self.sockets.check().map_err(OpenError::Option)?;
             if self.has_other_engine() && self.sockets != SocketOptions::default() {
-                return wrong("a node at a net or at NATS servers has no options of sockets".into());
+                return wrong(
+                    "a node at a net or at NATS servers has no options of sockets".into(),
+                );
             }
         }
         match self.limits.problem() {

@@ -132,7 +132,11 @@ fn a_watch_alone_finds_names_again_after_any_loss() {
         net.loss(0.0, Duration::ZERO);
         let start = Instant::now();
         assert!(matches!(watch.next().await, Some(NameChange::Come { .. })));
-        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            start.elapsed()
+        );
         // They are apart for longer than a lease, and nothing is reported when they no longer are.
         net.partition(["shop"], ["desk"]);
         assert!(matches!(watch.next().await, Some(NameChange::Gone { .. })));
@@ -140,7 +144,11 @@ fn a_watch_alone_finds_names_again_after_any_loss() {
         net.heal();
         let start = Instant::now();
         assert!(matches!(watch.next().await, Some(NameChange::Come { .. })));
-        assert!(start.elapsed() <= Duration::from_secs(60), "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() <= Duration::from_secs(60),
+            "{:?}",
+            start.elapsed()
+        );
     });
 }
 
@@ -152,7 +160,10 @@ fn a_name_that_no_actor_can_have_is_unknown_at_once() {
         let start = Instant::now();
         for name in [String::new(), "x".repeat(256)] {
             let error = desk.lookup::<Tally>(name).await.unwrap_err();
-            assert!(matches!(error, RemoteLookupError::Unknown { .. }), "{error}");
+            assert!(
+                matches!(error, RemoteLookupError::Unknown { .. }),
+                "{error}"
+            );
         }
         assert_eq!(start.elapsed(), Duration::ZERO);
     });
@@ -178,7 +189,13 @@ fn a_peer_too_many_is_refused_and_the_lookup_names_the_reason() {
             "{error}"
         );
         // It has asked, and was not greeted in vain.
-        assert_eq!((shop.status().refused_links, second.status().refused_links > 0), (0, true));
+        assert_eq!(
+            (
+                shop.status().refused_links,
+                second.status().refused_links > 0
+            ),
+            (0, true)
+        );
     });
 }
 

@@ -138,9 +138,8 @@ impl Callers {
         let text = origin.to_str().unwrap_or_default();
         let is_other = self.origins.iter().any(|it| it.eq_ignore_ascii_case(text));
         // A page of the same host with another scheme is one of another site.
-        let is_own = || {
-            is_of_site(headers) && Origin::parse(text).is_some_and(|origin| origin.is_at(host))
-        };
+        let is_own =
+            || is_of_site(headers) && Origin::parse(text).is_some_and(|origin| origin.is_at(host));
         if !is_other && !is_own() {
             return Err(CallRefusal::ORIGIN);
         }

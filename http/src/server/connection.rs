@@ -112,7 +112,7 @@ pub(super) async fn serve(
 }
 
 /// Reads and drops what still comes.
-async fn drain(socket: &Socket) {
+pub(super) async fn drain(socket: &Socket) {
     let mut bytes = [0; 1024];
     for _ in 0..LINGER_READS {
         let read = poll_fn(|cx| socket.poll_read(cx, &mut bytes)).await;
@@ -154,7 +154,10 @@ impl<'a> hyper::service::Service<Request<Incoming>> for RequestService<'a> {
         if !body.is_end_stream() && answering.head().headers.contains_key(EXPECT) {
             let refused = match &call {
                 Ok(caller) => {
+                    let is_large = body.size_hint().lower() > self.site.limits.body as u64;
                     let refused = match self.site.target(answering.head(), caller) {
+                        // The size is refused first, also where the body comes at once.
+                        Ok(_) if is_large => None,
                         Ok(target) => self.site.media_refusal(&target, answering.head()),
                         Err(refused) => Some(refused),
                     };

@@ -14,7 +14,7 @@ use greenroom::time::{Sleep, sleep, timeout};
 use greenroom::trace::{Level, note};
 use greenroom::{Address, Context, Fault, Reply, actor};
 
-use super::connection::serve;
+use super::connection::{drain, serve};
 use super::peers::RemoteClient;
 use super::site::Site;
 use crate::event::{CloseReason, HttpEvent};
@@ -53,8 +53,10 @@ pub(super) struct Listener {
 /// How long nothing is accepted when the system has no descriptor left: other work may free some.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long the answer to a client may take that there is no room.
+/// How long the answer to a client may take that there is no room, and how many clients get one at the
+/// same time. Others are cut.
 const REFUSAL: Duration = Duration::from_secs(1);
+const MOST_REFUSALS: usize = 64;
 
 /// The state of a listener.
 struct ListenerState {
@@ -62,6 +64,8 @@ struct ListenerState {
     /// The number of the last connection.
     last: u64,
     open: HashMap<u64, ServedConnection>,
+    /// Shared with each client that is being refused.
+    refusals: Arc<()>,
     /// Nothing is accepted for so long, since the system has no room for it.
     pause: Option<Sleep>,
     /// It was stopped.
@@ -91,6 +95,7 @@ impl Listener {
             listener: Some(listener),
             last: 0,
             open: HashMap::new(),
+            refusals: Arc::default(),
             pause: None,
             stopping: None,
         };
@@ -116,7 +121,15 @@ impl Listener {
     ) {
         let counted = self.site.proxies.counted(peer.ip());
         if !self.make_room(state, counted) {
-            greenroom::spawn(refuse(stream, self.site.clone())).detach();
+            let one = state.refusals.clone();
+            if Arc::strong_count(&one) <= MOST_REFUSALS {
+                let refuses = refuse(stream, self.site.clone());
+                greenroom::spawn(async move {
+                    refuses.await;
+                    drop(one);
+                })
+                .detach();
+            }
             return;
         }
         state.last += 1;
@@ -283,6 +296,8 @@ async fn refuse(stream: Socket, site: Arc<Site>) {
     let answers = async {
         let _ = stream.write_all(&response).await;
         let _ = stream.end_writing();
+        // A request that has come would make the end a reset, which may overtake the answer.
+        drain(&stream).await;
     };
     let _ = timeout(REFUSAL, pin!(answers)).await;
 }

@@ -201,9 +201,7 @@ impl Site {
     ) -> FullResponse {
         let response = match answer {
             Ok(RouteAnswer::Json(json)) => of_json(json, used),
-            Ok(RouteAnswer::Response(response)) => {
-                sendable(response, asked.accepts).map(Full::new)
-            }
+            Ok(RouteAnswer::Response(response)) => sendable(response, asked.accepts).map(Full::new),
             Ok(RouteAnswer::Failed(why)) => of_own(500, why, asked.accepts).map(Full::new),
             Err(error) => {
                 // A time-out is a limit of the server, unless the actor refuses with one.

@@ -68,7 +68,8 @@ fn each_cause_of_a_refusal_has_its_status_its_text_its_counter_and_its_end() {
         });
         let mut client = served.client();
         (cause.send)(&served, &mut client);
-        let response = client.response();
+        let response = client.response_to(false);
+        let response = response.unwrap_or_else(|| panic!("{name}: no response"));
         assert_eq!(response.status, cause.status, "{name}: {response:?}");
         let said = explanation(&response);
         assert!(said.contains(cause.says), "{name}: {said}");
@@ -111,7 +112,13 @@ fn a_client_that_takes_no_json_gets_a_line_of_text() {
         ("text/plain, application/json;q=0", false),
         ("Application/JSON; q=0.1", true),
     ] {
-        for uri in ["/Zz", "/Xy?z=1", "/Act?how=teapot", "/Nan?how=x", "/Act?how=busy"] {
+        for uri in [
+            "/Zz",
+            "/Xy?z=1",
+            "/Act?how=teapot",
+            "/Nan?how=x",
+            "/Act?how=busy",
+        ] {
             let mut client = served.client();
             head(
                 &mut client,

@@ -259,6 +259,7 @@ fn the_clients_of_a_proxy_are_told_apart() {
         builder
             .count_loopback()
             .trust_proxy([proxy])
+            .allow_unmarked()
             .mount(metrics())
             .limits(limits)
     });
@@ -277,4 +278,17 @@ fn the_clients_of_a_proxy_are_told_apart() {
     reply.send(1);
     assert_eq!(kept.response().status, 200);
     assert_eq!(ask("/Xy", "192.0.2.1").response().status, 200);
+}
+
+#[test]
+fn what_comes_by_a_proxy_of_this_machine_is_not_from_this_machine() {
+    let proxy = Ipv4Addr::new(127, 0, 0, 50).into();
+    let served = served(|builder, _| builder.trust_proxy([proxy]));
+    let ask = |host, mark: &str| {
+        let mut client = from(&served, host);
+        client.send(format!("GET /Xy HTTP/1.1\r\nHost: localhost\r\n{mark}\r\n"));
+        client.response().status
+    };
+    assert_eq!((ask(50, ""), ask(51, "")), (403, 200));
+    assert_eq!(ask(50, "Sec-Fetch-Site: same-origin\r\n"), 200);
 }

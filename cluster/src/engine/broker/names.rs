@@ -10,9 +10,9 @@ use std::time::Duration;
 use event_listener::Event;
 use futures_lite::future::or;
 
-use super::{BrokerEngine, TICK};
 use super::packet::Packet;
 use super::subject::{PacketSubject, Token, all_names, all_that_find, all_watches};
+use super::{BrokerEngine, TICK};
 use crate::link::lock;
 use crate::node::NodeState;
 
@@ -132,7 +132,10 @@ impl BrokerEngine {
     /// Announces names of this node to those that watch, as far as they are not too many.
     pub(super) fn announce(&self) {
         let given = lock(&self.questions.all).given.clone();
-        given.iter().take(ANNOUNCED).for_each(|name| self.announce_name(name));
+        given
+            .iter()
+            .take(ANNOUNCED)
+            .for_each(|name| self.announce_name(name));
     }
 
     fn announce_name(&self, name: &str) {
@@ -275,7 +278,11 @@ pub(super) async fn watch_again_and_again(engine: Arc<BrokerEngine>) {
             }
             false => LONGEST_PAUSE.min(2 * pause),
         };
-        let prefixes: Vec<_> = lock(&engine.questions.all).watched.keys().cloned().collect();
+        let prefixes: Vec<_> = lock(&engine.questions.all)
+            .watched
+            .keys()
+            .cloned()
+            .collect();
         prefixes.iter().for_each(|prefix| engine.ask_which(prefix));
     }
 }

@@ -238,7 +238,10 @@ fn numbers_that_were_lost_are_said_again_when_the_other_end_asks() {
     link.push(&frame);
     ends[1].take(ends[0].posts());
     ends[1].engine.tick_links();
-    assert!(!ends[1].posts().is_empty(), "the acknowledgement, which is lost");
+    assert!(
+        !ends[1].posts().is_empty(),
+        "the acknowledgement, which is lost"
+    );
     assert!(link.status().backlog > 0);
     ends[0].engine.tick_links();
     carry(&ends);

@@ -158,7 +158,10 @@ mod tests {
         assert!(wrong(r#"also subscribe ">""#), "{lacks:?}");
         assert!(wrong(r#"not subscribe "gr.find.*.*""#), "{lacks:?}");
         let [publish, _] = config::permissions("shop");
-        let lacks = change("publish", json!({"allow": publish, "deny": ["gr.to.desk.shop"]}));
+        let lacks = change(
+            "publish",
+            json!({"allow": publish, "deny": ["gr.to.desk.shop"]}),
+        );
         assert_eq!(lacks, [r#"the user is not to publish ["gr.to.desk.shop"]"#]);
     }
 }

@@ -1,8 +1,8 @@
 //! The client of a server: each figure is measured in a process of its own.
 //!
 //! It says one line: the numbers of the figure. They are `ask`: microseconds; `many`: asks a
-//! second; `send`: messages a second, and how many were handled; `flood`: the peak of resident
-//! memory in bytes. At `idle` the line is empty, and a second one follows when the actor is lost.
+//! second; `send`: messages a second, and how many were handled in order; `flood`: the peak of
+//! resident memory in bytes, how many were sent, and how many handled. At `idle` and `killed` the line is empty, and a second one follows when the actor is lost.
 //! `stopped` is a figure of greenroom alone.
 
 use std::future::Future;
@@ -26,6 +26,9 @@ const QUIET: Duration = Duration::from_secs(12);
 
 /// An actor of another process, which counts numbers.
 pub trait Counter: Clone + Send + Sync + 'static {
+    /// Whether a flooding sender waits for the actor, so that all of the flood is handled soon.
+    const HAS_BACK_PRESSURE: bool = false;
+
     /// Sends a number.
     fn add(&self, number: u64) -> impl Future<Output = Outcome<()>> + Send;
 
@@ -72,12 +75,18 @@ pub async fn measure<C: Counter>(counter: C, figure: &str, size: u64) -> Outcome
         }
         "flood" => {
             let begun = Instant::now();
+            let mut sent = 0;
             while begun.elapsed() < FLOOD {
                 counter.load(vec![0; 1024]).await?;
+                sent += 1;
             }
-            say(&peak(std::process::id())?.to_string())
+            let handled = match C::HAS_BACK_PRESSURE {
+                true => handled(&counter, sent).await.0,
+                false => 0,
+            };
+            say(&format!("{} {sent} {handled}", peak(std::process::id())?))
         }
-        "idle" => {
+        "idle" | "killed" => {
             counter.count().await?;
             say("")?;
             counter.lost().await;
@@ -119,13 +128,19 @@ async fn send(counter: &impl Counter, numbers: u64) -> Outcome<(f64, u64)> {
     for number in 0..numbers {
         counter.add(number).await?;
     }
+    let (handled, at) = handled(counter, numbers).await;
+    Ok((handled as f64 / (at - begun).as_secs_f64(), handled))
+}
+
+/// Waits until so many messages were handled, or no further one is. Returns how many were, and when.
+async fn handled(counter: &impl Counter, messages: u64) -> (u64, Instant) {
     let (mut handled, mut at) = (0, Instant::now());
     // An ask may overtake messages, or fail, and messages may be lost.
-    while handled < numbers && at.elapsed() < QUIET {
+    while handled < messages && at.elapsed() < QUIET {
         let count = counter.count().await.unwrap_or(handled);
         if count > handled {
             (handled, at) = (count, Instant::now());
         }
     }
-    Ok((handled as f64 / (at - begun).as_secs_f64(), handled))
+    (handled, at)
 }

@@ -31,11 +31,15 @@ impl Remote for Tally {
 }
 
 async fn tally(mut cx: Context<Tally>) {
+    // The numbers that have come in their order, and the loads.
     let mut count = 0;
     while let Some(message) = cx.recv().await {
         match message {
-            Tally::Add(_) => count += 1,
-            Tally::Load(_) => greenroom::time::sleep(SLOWNESS).await,
+            Tally::Add(number) => count += u64::from(number == count),
+            Tally::Load(_) => {
+                greenroom::time::sleep(SLOWNESS).await;
+                count += 1;
+            }
             Tally::Count(reply) => reply.send(count),
         }
     }
@@ -140,6 +144,8 @@ async fn stopped(node: Node, far: RemoteAddress<Tally>) -> Outcome<()> {
 }
 
 impl Counter for RemoteAddress<Tally> {
+    const HAS_BACK_PRESSURE: bool = true;
+
     async fn add(&self, number: u64) -> Outcome<()> {
         self.send(Tally::Add(number))
             .await

@@ -75,6 +75,8 @@ impl Kind {
         match figure {
             "ask" => true,
             _ if self == Kind::GreenroomNatsThree => false,
+            // An address of the others does not tell of its end.
+            "killed" => self.is_own() || self == Kind::Ractor,
             // A client of NATS is not stopped for long: its server ends it.
             "stopped" => matches!(self, Kind::Greenroom | Kind::GreenroomTls),
             _ => self != Kind::Ping,

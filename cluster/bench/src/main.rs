@@ -30,7 +30,7 @@ cluster-bench nodes
 
 KIND: greenroom greenroom-tls kameo ractor ping, and at a NATS server greenroom-nats
       greenroom-nats-tls greenroom-nats-three async-nats async-nats-tls
-FIGURE: ask many send flood idle stopped
+FIGURE: ask many send flood idle killed stopped
 SIZE: the number of sequential asks; other figures depend on it";
 
 fn main() -> Outcome<()> {

@@ -3,11 +3,13 @@
 use std::future::Future;
 use std::time::Duration;
 
+use async_nats::rustls::crypto::ring;
 use async_nats::{Client, ConnectOptions};
 use futures::StreamExt;
 
 use crate::client::{Counter, SLOWNESS, at_workers, measure};
 use crate::kinds::{tokio_runtime, until_closed};
+use crate::nats_server::PASSWORD;
 use crate::{Outcome, certificates};
 
 /// The bytes of a number.
@@ -23,12 +25,16 @@ async fn connect(name: &str, address: &str, is_tls: bool) -> Outcome<Client> {
         .ping_interval(Duration::from_secs(1))
         .subscription_capacity(CAPACITY);
     if is_tls {
+        // This program has several providers, of which rustls chooses none.
+        let _ = ring::default_provider().install_default();
         let [certificate, key] =
             ["pem", "key"].map(|end| certificates::path(&format!("{name}.{end}")));
         options = options
             .require_tls(true)
             .add_root_certificates(certificates::path("authority.pem"))
             .add_client_certificate(certificate, key);
+    } else {
+        options = options.user_and_password(name.into(), PASSWORD.into());
     }
     Ok(options.connect(address).await?)
 }
@@ -36,6 +42,7 @@ async fn connect(name: &str, address: &str, is_tls: bool) -> Outcome<Client> {
 /// Counts the numbers, and answers requests with the count.
 async fn tally(client: Client) -> Outcome<()> {
     let mut messages = client.subscribe("tally").await?;
+    // The numbers that have come in their order.
     let mut count: u64 = 0;
     while let Some(message) = messages.next().await {
         match (message.reply, message.payload.len()) {
@@ -43,7 +50,7 @@ async fn tally(client: Client) -> Outcome<()> {
                 let answer = count.to_le_bytes().to_vec();
                 client.publish(reply, answer.into()).await?;
             }
-            (None, NUMBER) => count += 1,
+            (None, NUMBER) => count += u64::from(message.payload[..] == count.to_le_bytes()),
             (None, _) => tokio::time::sleep(SLOWNESS).await,
         }
     }

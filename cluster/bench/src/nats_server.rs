@@ -1,6 +1,7 @@
 //! NATS servers, which end with the process that has started them.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -37,14 +38,16 @@ pub fn is_here() -> bool {
 }
 
 impl NatsServer {
-    /// Starts what this kind needs. The nodes of greenroom are users.
+    /// Starts what this kind needs, with the server and the client as users.
     pub fn start(kind: Kind) -> Outcome<NatsServer> {
-        let users = || Nats::server_config(["server", "client"]);
-        let config = match (kind.is_tls(), kind.is_own()) {
-            (false, false) => String::new(),
-            (false, true) => without_tls(&users()),
-            (true, true) => with_files(&users()),
-            (true, false) => with_files(TLS),
+        let users = Nats::server_config(["server", "client"]);
+        let users = match kind.is_own() {
+            true => users,
+            false => for_bare_clients(&users),
+        };
+        let config = match kind.is_tls() {
+            true => with_files(&users),
+            false => without_tls(&users),
         };
         let servers = if kind == Kind::GreenroomNatsThree {
             3
@@ -56,11 +59,7 @@ impl NatsServer {
 
     /// Starts servers without users that know each other.
     pub fn start_all(servers: usize, config: &str) -> Outcome<NatsServer> {
-        let bind = |_| TcpListener::bind("127.0.0.1:0");
-        // All at once, so that no two are the same.
-        let free = (0..2 * servers).map(bind).collect::<Result<Vec<_>, _>>()?;
-        let free = free.iter().map(|it| Ok(it.local_addr()?.to_string()));
-        let mut addresses = free.collect::<Outcome<Vec<String>>>()?;
+        let mut addresses = free(2 * servers)?;
         let routes = addresses.split_off(servers);
         let mut shells = Vec::new();
         for (address, route) in addresses.iter().zip(&routes) {
@@ -85,13 +84,44 @@ impl NatsServer {
             shells.push(shell.spawn()?);
         }
         for address in &addresses {
-            while TcpStream::connect(address).is_err() {
+            // A server names the others in its cluster once it is connected with them.
+            while !greeting(address).is_some_and(|text| {
+                servers == 1 || addresses.iter().all(|other| text.contains(other))
+            }) {
                 sleep(Duration::from_millis(1));
             }
         }
         let addresses = [addresses[0].clone(), addresses[servers - 1].clone()];
         Ok(NatsServer { shells, addresses })
     }
+}
+
+/// Returns addresses at which nothing listens.
+fn free(many: usize) -> Outcome<Vec<String>> {
+    let bind = |_| TcpListener::bind("127.0.0.1:0");
+    // All at once, so that no two are the same.
+    let free = (0..many).map(bind).collect::<Result<Vec<_>, _>>()?;
+    let addresses = free.iter().map(|it| Ok(it.local_addr()?.to_string()));
+    addresses.collect()
+}
+
+/// Returns what a server says first, if one listens.
+fn greeting(address: &str) -> Option<String> {
+    let stream = TcpStream::connect(address).ok()?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).ok()?;
+    line.starts_with("INFO").then_some(line)
+}
+
+/// Returns the configuration with the permissions of bare clients, so that a server checks as much.
+fn for_bare_clients(config: &str) -> String {
+    let allowed = r#"["tally", "_INBOX.>"]"#;
+    let lines = config.lines().map(|line| match line.trim_start() {
+        rest if rest.starts_with("publish:") => format!("publish: {allowed}"),
+        rest if rest.starts_with("subscribe:") => format!("subscribe: {allowed} }} }}"),
+        _ => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a configuration without certificates. The users have a password.
@@ -107,11 +137,6 @@ fn without_tls(config: &str) -> String {
         _ => users,
     }
 }
-
-/// What a server needs for mutual TLS without users.
-const TLS: &str = r#"
-tls { cert_file: "server.pem", key_file: "server.key", ca_file: "ca.pem", verify: true }
-"#;
 
 /// Returns a configuration with the files of the certificates here.
 fn with_files(config: &str) -> String {

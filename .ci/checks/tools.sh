@@ -83,9 +83,10 @@ asan_all() {
     GREENROOM_MATRIX=all asan_tests greenroom_uncached --tests
 }
 
-# All tests under AddressSanitizer with the block cache on. A use of a cached block is seen.
+# All tests under AddressSanitizer with the block cache on. A use of a cached block is seen. Each
+# environment has been run without the cache, so the usual ones suffice.
 asan_kept() {
-    GREENROOM_MATRIX=all asan_tests greenroom_poisoned --tests
+    asan_tests greenroom_poisoned --tests
 }
 
 # These tests under AddressSanitizer. The cache is off or poisoned; otherwise no use after a free

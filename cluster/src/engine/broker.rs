@@ -167,7 +167,7 @@ impl BrokerEngine {
         self.tasks
             .spawn_last(Box::pin(posts::publish(self.clone())));
         self.spawn(Box::pin(tick(self.clone())));
-        self.spawn(Box::pin(names::watch_again_and_again(self.clone())));
+        self.spawn(Box::pin(names::repeat_watches(self.clone())));
         // A node of the same name says so.
         self.send(&self.me, &Packet::Cut { epoch: 0 });
         state.start();

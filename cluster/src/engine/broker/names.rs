@@ -124,7 +124,7 @@ impl BrokerEngine {
         self.posts.push(subject, Packet::Watch { prefix }.encode(0));
     }
 
-    /// Has all that is watched asked for again, soon and then ever more rarely.
+    /// Begins anew to repeat the questions for what is watched: soon, and then ever more rarely.
     pub(super) fn watch_again(&self) {
         self.questions.again.notify(usize::MAX);
     }
@@ -246,9 +246,9 @@ impl BrokerEngine {
     }
 }
 
-/// Asks for all that is watched, as long as the node exists: any question may be lost, and nobody
-/// says when a node is there again.
-pub(super) async fn watch_again_and_again(engine: Arc<BrokerEngine>) {
+/// Asks for all that is watched, as long as the node exists. A question may be lost, and no event says
+/// when a node is there again.
+pub(super) async fn repeat_watches(engine: Arc<BrokerEngine>) {
     let mut pause = FIRST_PAUSE;
     loop {
         let again = engine.questions.again.listen();

@@ -58,7 +58,8 @@ pub(crate) enum NodeEvent<'a> {
     Lost,
     /// There is an address of an actor on this node, and no link to it.
     Wanted(&'a str),
-    /// A lookup waits for an actor of this name and kind, which are not too long. It says so each [`LOOKUP_STEP`].
+    /// A lookup waits for an actor of this name and kind, which an actor may have. It says so each
+    /// [`LOOKUP_STEP`].
     Sought { name: &'a str, kind: &'a str },
     /// The names with this prefix are watched once more, or once less.
     Watched { prefix: &'a str, is_begin: bool },
@@ -79,7 +80,7 @@ pub(crate) struct OpenNode {
 }
 
 impl Drop for OpenNode {
-    /// Closes the node, also one that nobody has waited for.
+    /// Closes the node, also if the call that has opened it was dropped.
     fn drop(&mut self) {
         self.state.shut();
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use greenroom::time::Instant;
 use greenroom::{sim, spawn};
-use greenroom_cluster::{Distance, Limits, NameChange, RemoteEnd, RemoteLookupError, SimNet};
+use greenroom_cluster::{Distance, Limits, NameChange, Node, RemoteEnd, RemoteLookupError, SimNet};
 
 use crate::support::{Pair, Tally, limited_node, node, pair_in, seeds, tally, until};
 
@@ -124,7 +124,7 @@ fn a_watch_alone_finds_names_again_after_any_loss() {
         let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
         let mut watch = desk.watch_names("log/");
         if seed % 2 == 0 {
-            // The first question and the first announcement are lost, and nobody knows.
+            // The first question and the first announcement are lost.
             net.loss(1.0, Duration::from_secs(3600));
         }
         shop.publish("log/1", &actor).unwrap().detach();
@@ -222,5 +222,17 @@ fn many_nodes_that_flood_one_lose_nothing_and_have_little_under_way() {
         join_all(floods).await;
         assert_eq!(actor.ask(Tally::Total).await.unwrap(), 50 * 190);
         until(|| shop.status().peers.is_empty()).await;
+    });
+}
+
+#[test]
+fn options_of_sockets_are_an_error_at_another_engine() {
+    sim::explore(seeds(1), |_| async {
+        let net = SimNet::with_broker();
+        let node = Node::builder("desk").net(&net);
+        let opened = node.clone().seeds(["127.0.0.1:7447"]).open().await;
+        let error = opened.unwrap_err().to_string();
+        assert!(error.contains("no options of sockets"), "{error}");
+        node.open().await.unwrap();
     });
 }

@@ -170,17 +170,10 @@ impl Socket {
         }
     }
 
-    /// Waits until the other side has reset the connection, while nothing is read. A close alone is
-    /// the end of what it sends, and no reset.
+    /// Waits until the other side has reset the connection, in place of a read. A close alone is the end of
+    /// what it sends, and no reset.
     pub(crate) fn poll_reset(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let Readiness { read, write } = &*self.0.readiness;
-        // Every event of a reset is one for the reader, too. If something has come that is not read, the
-        // reset is noticed by the next poll.
-        let _ = read.poll_ready(cx);
-        match write.has_ended() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
+        self.0.readiness.read.poll_reset(cx)
     }
 
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -16,6 +16,8 @@ const READY: u8 = 1;
 const ENDED: u8 = 2;
 /// A task has waited. Few tasks ever wait to write.
 const WAITED: u8 = 4;
+/// The other side has reset the connection, or takes nothing more.
+const RESET: u8 = 8;
 
 /// The directions of a socket that may be tried.
 #[derive(Debug, Default)]
@@ -34,7 +36,16 @@ pub(super) struct Direction {
 impl Direction {
     /// Waits until the socket may be ready.
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.is_ready() {
+        self.poll_for(READY, cx)
+    }
+
+    /// Waits until the other side has reset the connection.
+    pub(super) fn poll_reset(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_for(RESET, cx)
+    }
+
+    fn poll_for(&self, state: u8, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has(state) {
             return Poll::Ready(());
         }
         // Relaxed: an event that does not see it was noted before, and is seen below.
@@ -47,21 +58,15 @@ impl Direction {
             none => *none = Some(cx.waker().clone()),
         }
         // An event is noted before it takes the waker. Either it finds this one, or it is seen here.
-        match self.is_ready() {
+        match self.has(state) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }
     }
 
-    /// Returns whether the other side has ended it, as far as an event has said so.
-    pub(super) fn has_ended(&self) -> bool {
-        // Relaxed: nothing is read of what the other side has done.
-        self.state.load(Ordering::Relaxed) & ENDED != 0
-    }
-
-    fn is_ready(&self) -> bool {
+    fn has(&self, state: u8) -> bool {
         // Acquire pairs with the Release of `note`: the try comes after what the event reports.
-        self.state.load(Ordering::Acquire) & READY != 0
+        self.state.load(Ordering::Acquire) & state != 0
     }
 
     /// Takes the readiness, before a try. Only a later event or `give_back` brings it back.
@@ -79,16 +84,21 @@ impl Direction {
     /// Brings the readiness back after a try that has left nothing but the end, if it has come.
     pub(super) fn give_back_end(&self) {
         // Relaxed: an end that is not seen here brings the readiness itself.
-        if self.has_ended() {
+        if self.state.load(Ordering::Relaxed) & ENDED != 0 {
             self.give_back();
         }
     }
 
     /// Notes an event. Returns what waits for it.
-    pub(super) fn note(&self, has_ended: bool) -> Option<Waker> {
-        let state = if has_ended { READY | ENDED } else { READY };
-        // Release pairs with the Acquire of `take` and `is_ready`.
-        match self.state.fetch_or(state, Ordering::Release) & WAITED {
+    pub(super) fn note(&self, has_ended: bool, is_reset: bool) -> Option<Waker> {
+        let ended = if has_ended { ENDED } else { 0 };
+        let reset = if is_reset { RESET } else { 0 };
+        // Release pairs with the Acquire of `take` and `has`.
+        match self
+            .state
+            .fetch_or(READY | ended | reset, Ordering::Release)
+            & WAITED
+        {
             0 => None,
             _ => self.waiting().take(),
         }
@@ -142,12 +152,14 @@ impl SocketTable {
 }
 
 fn note(socket: &Readiness, event: &Event, woken: &mut Vec<Waker>) {
-    let is_over = event.is_error();
-    if event.is_readable() || event.is_read_closed() || is_over {
-        woken.extend(socket.read.note(event.is_read_closed() || is_over));
+    // A close ends what the other side sends, and a reset also what it takes.
+    let is_reset = event.is_error() || event.is_write_closed();
+    if event.is_readable() || event.is_read_closed() || is_reset {
+        let has_ended = event.is_read_closed() || event.is_error();
+        woken.extend(socket.read.note(has_ended, is_reset));
     }
-    if event.is_writable() || event.is_write_closed() || is_over {
-        woken.extend(socket.write.note(event.is_write_closed() || is_over));
+    if event.is_writable() || is_reset {
+        woken.extend(socket.write.note(is_reset, is_reset));
     }
 }
 
@@ -167,9 +179,12 @@ mod tests {
         let direction = Direction::default();
         let is_ready = || block_on(poll_once(poll_fn(|cx| direction.poll_ready(cx)))).is_some();
         assert!(!is_ready());
-        assert!(direction.note(false).is_some(), "the wait left its waker");
+        assert!(
+            direction.note(false, false).is_some(),
+            "the wait left its waker"
+        );
         // The next one finds no task that waits, and adds nothing to the readiness.
-        assert!(direction.note(false).is_none());
+        assert!(direction.note(false, false).is_none());
         assert!(is_ready() && is_ready());
         direction.take();
         direction.give_back_end();
@@ -177,10 +192,28 @@ mod tests {
         direction.give_back();
         assert!(is_ready());
         direction.take();
-        direction.note(true);
+        direction.note(true, false);
         direction.take();
         direction.give_back_end();
         assert!(is_ready(), "an end stays");
+    }
+
+    #[test]
+    fn a_reset_is_noticed_beside_bytes_that_nobody_reads() {
+        let direction = Direction::default();
+        let is_reset = || block_on(poll_once(poll_fn(|cx| direction.poll_reset(cx)))).is_some();
+        direction.note(false, false);
+        assert!(!is_reset());
+        assert!(
+            direction.note(true, false).is_some(),
+            "the end of what is sent"
+        );
+        assert!(!is_reset());
+        assert!(
+            direction.note(true, true).is_some(),
+            "the wait left its waker"
+        );
+        assert!(is_reset());
     }
 
     /// Checks that a task which waits for the next event has seen all before it.
@@ -194,7 +227,7 @@ mod tests {
             // In this order, as the system does: an event reports what has happened before.
             for _ in 0..EVENTS {
                 reports.fetch_add(1, Ordering::Relaxed);
-                if let Some(waker) = own.note(false) {
+                if let Some(waker) = own.note(false, false) {
                     waker.wake();
                 }
             }

@@ -85,12 +85,13 @@ fn parts(value: &str, sign: char) -> Vec<&str> {
 fn address(client: &str) -> Option<IpAddr> {
     let client = client.strip_prefix('"').unwrap_or(client);
     let client = client.strip_suffix('"').unwrap_or(client);
-    let address = match client.strip_prefix('[') {
-        Some(rest) => rest.split_once(']')?.0,
+    let without_port = || match client.strip_prefix('[') {
+        Some(rest) => Some(rest.split_once(']')?.0),
         // A port need not be a number.
-        None => client.split(':').next()?,
+        None => client.split(':').next(),
     };
-    address.parse().ok()
+    // Some proxies write no brackets.
+    client.parse().ok().or_else(|| without_port()?.parse().ok())
 }
 
 /// How many requests are being answered for each client of proxies.
@@ -158,6 +159,7 @@ mod tests {
         let v6 = Some(peer("2001:db8::17"));
         assert_eq!(of(&["for=\"[2001:db8::17]:4711\""]), v6);
         assert_eq!(of(&["for=\"[2001:db8::17]\""]), v6);
+        assert_eq!(of(&["for=\"2001:db8::17\""]), v6);
         // What a client has chosen within quotes says nothing.
         for hidden in [
             "for=192.0.2.60;host=\"a,for=1.2.3.4\"",

@@ -103,8 +103,8 @@ impl<'a> ConnectionState<'a> {
         self.limits
     }
 
-    /// Notes that the head of a request is complete, so that no other one need come. Returns why it was refused,
-    /// if it was. The first one has number 1.
+    /// Notes that the head of a request is complete, so that no other one need come. Returns why it was
+    /// refused, if it was. The first one has number 1.
     pub(crate) fn begin(&self, request: u64) -> Option<HttpRefusal> {
         self.idle.set(false);
         self.wait_for(ConnectionWait::SERVER);

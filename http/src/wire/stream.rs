@@ -264,7 +264,7 @@ impl CheckedSocket<'_> {
             self.shared.note_sent(taken);
             if let Some(slow) = &mut self.writing {
                 self.shared.note_taken();
-                // What was taken fast at first lets nobody be slow for long.
+                // A client that has taken much at first is not to be slow for long.
                 if slow.since.elapsed() >= SLOW_START {
                     (slow.since, slow.taken) = (Instant::now(), 0);
                 }

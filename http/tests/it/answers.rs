@@ -247,12 +247,16 @@ fn pipelined_requests_are_answered_in_their_order() {
 #[test]
 fn a_reply_is_not_wanted_when_the_client_is_gone() {
     let served = patient();
-    let mut client = served.client();
-    client.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let reply = served.kept();
-    assert!(reply.is_wanted());
-    client.reset();
-    until("the client is gone", || !reply.is_wanted());
+    // Also one that has sent another request behind it.
+    for requests in [1, 2] {
+        let mut client = served.client();
+        let request = "GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        client.send(request.repeat(requests));
+        let reply = served.kept();
+        assert!(reply.is_wanted());
+        client.reset();
+        until("the client is gone", || !reply.is_wanted());
+    }
     assert_eq!(served.get("/Xy").status, 200);
 }
 

@@ -67,7 +67,7 @@ impl NameQuestions {
 }
 
 impl BrokerEngine {
-    /// Asks who holds a name, which is one.
+    /// Asks who holds a name, which an actor may have.
     pub(super) fn seek(&self, name: &str, kind: &str) {
         let sought = Sought {
             kind: kind.into(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::packet::Packet;
 use super::subject::{PacketSubject, Token};
 use super::{BrokerEngine, BrokerEvent};
-use crate::engine::{LinkEngine, NodeEvent};
+use crate::engine::{LinkEngine, NodeEvent, OpenNode, no_certificate};
 use crate::fuzzing::Still;
 use crate::limits::Limits;
 use crate::link::LinkOwner;
@@ -280,4 +280,15 @@ fn a_name_that_was_given_and_taken_in_any_order_is_answered_as_it_is_now() {
     a.take_from("b", &Packet::Find { name });
     assert_eq!(a.posts().len(), 1);
     assert!(a.broker.has("gr.find.tally.*"));
+}
+
+#[test]
+fn a_node_whose_open_was_dropped_is_closed() {
+    let [a, _] = &End::pair();
+    drop(OpenNode {
+        state: a.state.clone(),
+        addresses: Vec::new(),
+        renew: no_certificate(),
+    });
+    assert!(a.state.peers().is_closed && a.engine.tasks.stop.is_stopped());
 }

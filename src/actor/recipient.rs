@@ -143,6 +143,7 @@ impl<'a, M> RecipientRef<'a, M> {
             }
             has_ended
         };
+        // An actor that has ended costs neither a listing nor an entry in the list of waiters.
         if !has_ended() {
             let ended = self.view().ended();
             let _listing = list_wait(WaitsFor::End, || self.view().info());

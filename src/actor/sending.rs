@@ -115,6 +115,7 @@ impl<M> Future for SendFuture<'_, M> {
                 .poll_reserve(&mut this.wait, cx)
                 .map_ok(|()| map.fill(this.message.take().expect("checked above"))),
         };
+        // A wait is listed from its first poll to its end, so that deadlocks are found.
         if polled.is_pending() {
             this.recipient.checked_process();
             run::note_wait_for(cx.waker(), WaitsFor::Room, || this.recipient.view().id());

@@ -208,6 +208,7 @@ impl Steward {
     fn poll(&mut self, task: &mut TaskContext<'_>) -> Poll<()> {
         loop {
             let now = Instant::now();
+            // The waker is kept in the same change that looks, so that no later change is missed.
             let (is_over, lane, alarm) = self.monitor.change(|table, effects| {
                 table.steward = Some(KeptWaker::new(task.waker()));
                 let lane = table.lanes.is_wanted().then(|| table.lanes.make());

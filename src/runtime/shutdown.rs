@@ -274,6 +274,7 @@ impl Inner {
         }
         self.drain();
         self.live.cancel_cells(&spare);
+        // A round may free what another task held. If none has ended, the rest is held elsewhere.
         let mut left = usize::MAX;
         loop {
             self.live.wake_tasks(&spare);

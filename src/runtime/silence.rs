@@ -154,6 +154,7 @@ impl Inner {
         if !self.options.endless_waits || self.is_simulated() {
             return false;
         }
+        // The first look only suspects: a task that has the context may receive before the second.
         let was_suspected = self.silence.unsuspect_own_ask(actor.id());
         if !may_hang || !was_suspected {
             return may_hang && has_received && self.silence.suspect_own_ask(actor.id());

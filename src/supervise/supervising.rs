@@ -241,6 +241,7 @@ impl Supervising {
             return;
         };
         child.phase = phase;
+        // A child that has never run is starting, however often it was begun.
         let state = match phase {
             _ if child.is_stopped || phase == ChildPhase::Over => ChildState::Stopping,
             ChildPhase::Waiting | ChildPhase::Beginning if !child.has_begun => ChildState::Starting,

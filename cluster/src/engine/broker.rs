@@ -186,6 +186,7 @@ impl BrokerEngine {
     pub(crate) fn event(&self, event: BrokerEvent) {
         const BROKER: &str = "";
         match event {
+            // What was asked and announced meanwhile has reached nobody.
             BrokerEvent::Up => {
                 self.is_down.store(false, Ordering::Relaxed);
                 lock(&self.problems).remove(BROKER);

@@ -167,6 +167,7 @@ impl Upstream {
 
 impl OpenConnection {
     async fn send(&mut self, request: Request<Full<Bytes>>, largest: usize) -> RequestOutcome {
+        // What has not left may be sent over another connection; of the rest the server may know.
         if self.sender.ready().await.is_err() {
             return RequestOutcome::Unsent;
         }

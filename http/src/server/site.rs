@@ -236,6 +236,7 @@ impl Site {
 
     /// Returns the bytes of the answer to a client whose connection has no room.
     pub(super) fn no_room(&self) -> Vec<u8> {
+        // There is no connection of hyper's that could write it.
         let accepts = Accepts::of(&HeaderMap::new(), self.form);
         let response = of_own(503, "all connections are in use", accepts);
         let (head, body) = response.into_parts();

@@ -199,6 +199,7 @@ impl BrokerEngine {
         let Some((link, Ok(()))) = self.check(state, peer, epoch, taken) else {
             return;
         };
+        // The numbers were taken for the whole batch, so a frame that cannot be read ends the link.
         let largest = state.limits().frame;
         let mut used = 0;
         while used < frames.len() {
@@ -296,6 +297,7 @@ impl BrokerEngine {
             }
             false => up.is_blocked = true,
         }
+        // A batch has the numbers with it. They go alone only if they are due.
         let packet = match frames.is_empty() {
             true if !up.is_due => return None,
             true => {
@@ -382,6 +384,7 @@ impl BrokerEngine {
                     *ticks += 1;
                     if *ticks >= PATIENCE {
                         failed.push(peer.clone());
+                    // A hello may be lost, but a node that is away is not to be flooded.
                     } else if ticks.is_power_of_two() {
                         again.push((peer.clone(), *epoch));
                     }

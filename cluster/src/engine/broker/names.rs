@@ -207,6 +207,7 @@ impl BrokerEngine {
     pub(super) fn found(&self, node: &str, name: &str, kind: &str) {
         let is_wanted = {
             let mut questions = lock(&self.questions.all);
+            // Watches want all holders; a lookup wants the first one with an actor of its type.
             let mut prefixes = questions.watched.keys();
             let is_watched = prefixes.any(|prefix| name.starts_with(&**prefix));
             is_watched

@@ -70,6 +70,7 @@ impl Nats {
         let mut reports = reports.map_err(|error| failed(error.to_string()))?;
         let flushed = client.flush().await;
         flushed.map_err(|error| failed(error.to_string()))?;
+        // Whether the account gets such reports shows only by the end of a connection.
         let (events, _) = mpsc::unbounded_channel();
         let other = self.connect(name, 0, events).await?;
         let info = other.server_info();

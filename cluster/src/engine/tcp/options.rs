@@ -61,6 +61,7 @@ impl SocketOptions {
         let (seeds, advertise) = (all_bare(&self.seeds)?, all_bare(&self.advertise)?);
         let listen = all_bare(&self.listen)?;
         let may_be_exposed = is_tls || self.is_insecure;
+        // All texts are valid before the first listener is bound. A failure drops those before it.
         let bound = (self.listen.iter().zip(&listen))
             .map(|(given, bare)| bind(given, bare, may_be_exposed));
         let (listeners, dialled): (Vec<_>, Vec<_>) =

@@ -111,35 +111,56 @@ impl Direction {
 
 /// The registered sockets, by the numbers that events bear.
 ///
-/// A number is used again. An event of the socket that had it wakes the next one for nothing.
+/// A number is the index of a slot and how often that was used before. A thread may have an event whose
+/// socket was removed since. It must not reach the next socket in the slot, which it might reset.
 #[derive(Debug, Default)]
 pub(super) struct SocketTable {
-    slots: Vec<Option<Arc<Readiness>>>,
+    slots: Vec<SocketSlot>,
     free: Vec<usize>,
 }
+
+#[derive(Debug, Default)]
+struct SocketSlot {
+    /// The number that its next or present socket has.
+    number: usize,
+    socket: Option<Arc<Readiness>>,
+}
+
+/// The bits of a number that are the index. Those above count, and may overflow.
+const INDEX_BITS: u32 = usize::BITS / 4 * 3;
+const INDEX: usize = (1 << INDEX_BITS) - 1;
 
 impl SocketTable {
     /// Adds a socket. Returns its number.
     pub(super) fn add(&mut self, socket: Arc<Readiness>) -> usize {
-        let number = self.free.pop();
-        let number = number.unwrap_or(self.slots.len());
-        match self.slots.get_mut(number) {
-            Some(slot) => *slot = Some(socket),
-            None => self.slots.push(Some(socket)),
-        }
-        number
+        let index = self.free.pop().unwrap_or_else(|| {
+            let number = self.slots.len();
+            let socket = None;
+            self.slots.push(SocketSlot { number, socket });
+            number
+        });
+        let slot = &mut self.slots[index];
+        slot.socket = Some(socket);
+        slot.number
     }
 
     /// Removes a socket, which is to be dropped when the table is not locked any more.
     pub(super) fn remove(&mut self, number: usize) -> Option<Arc<Readiness>> {
-        self.free.push(number);
-        self.slots.get_mut(number).and_then(Option::take)
+        let slot = self.slots.get_mut(number & INDEX)?;
+        slot.number = slot.number.wrapping_add(1 << INDEX_BITS);
+        self.free.push(number & INDEX);
+        slot.socket.take()
+    }
+
+    fn get(&self, number: usize) -> Option<&Readiness> {
+        let slot = self.slots.get(number & INDEX)?;
+        slot.socket.as_deref().filter(|_| slot.number == number)
     }
 
     /// Notes events, and adds to `woken` what waits for them.
     pub(super) fn note(&self, events: &Events, woken: &mut Vec<Waker>) {
         for event in events {
-            if let Some(Some(socket)) = self.slots.get(event.token().0) {
+            if let Some(socket) = self.get(event.token().0) {
                 note(socket, event, woken);
             }
         }
@@ -172,7 +193,7 @@ mod tests {
 
     use futures_lite::future::{block_on, poll_once};
 
-    use super::Direction;
+    use super::{Direction, INDEX, SocketTable};
 
     #[test]
     fn a_readiness_is_there_until_it_is_taken() {
@@ -214,6 +235,19 @@ mod tests {
             "the wait left its waker"
         );
         assert!(is_reset());
+    }
+
+    #[test]
+    fn an_event_of_a_socket_that_is_gone_does_not_reach_the_next_one() {
+        let mut table = SocketTable::default();
+        let first = table.add(Arc::default());
+        let other = table.add(Arc::default());
+        table.remove(first).unwrap();
+        let next = table.add(Arc::default());
+        assert_eq!(next & INDEX, first & INDEX, "the slot is used again");
+        assert!(table.get(first).is_none());
+        assert!(table.get(next).is_some() && table.get(other).is_some());
+        assert_eq!(table.len(), 2);
     }
 
     /// Checks that a task which waits for the next event has seen all before it.

@@ -13,7 +13,7 @@ pub enum Tally {
     All(#[serde(with = "greenroom_cluster::reply")] Reply<Vec<u64>>),
     Total(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
     Length(
-        Vec<u8>,
+        String,
         #[serde(with = "greenroom_cluster::reply")] Reply<usize>,
     ),
 }
@@ -29,7 +29,7 @@ async fn tally(mut cx: Context<Tally>) {
             Tally::Add(n) => added.push(n),
             Tally::All(reply) => reply.send(added.clone()),
             Tally::Total(reply) => reply.send(added.iter().sum()),
-            Tally::Length(bytes, reply) => reply.send(bytes.len()),
+            Tally::Length(text, reply) => reply.send(text.len()),
         }
     }
 }

@@ -76,7 +76,7 @@ fn a_message_that_the_server_does_not_take_is_too_large() {
         let (_shop, _actor) = counter("shop", &server).await;
         let desk = opens("desk", &server).await;
         let far = finds(&desk).await;
-        let ask = |bytes: usize| far.ask(move |reply| Tally::Length(vec![0; bytes], reply));
+        let ask = |bytes: usize| far.ask(move |reply| Tally::Length(" ".repeat(bytes), reply));
         assert_eq!(ask(65_000).await, Ok(65_000));
         let error = ask(70_000).await.unwrap_err();
         let text = error.to_string();

@@ -31,7 +31,8 @@ fn fifty_nodes_that_flood_one_make_no_slow_consumer() {
                 for n in 0..EACH {
                     // Its answer is not wanted.
                     let (reply, _) = Reply::pair();
-                    far.send(Tally::Length(vec![7; 4096], reply)).await.unwrap();
+                    let text = "7".repeat(4096);
+                    far.send(Tally::Length(text, reply)).await.unwrap();
                     far.send(Tally::Add(number * EACH + n)).await.unwrap();
                 }
                 far.ask(Tally::Total).await.unwrap();

@@ -143,7 +143,7 @@ pub(crate) fn attempt_or_clear(user_code: &mut impl FnMut(Step)) -> Result<(), P
     counted(|| attempt_or_clear_uncounted(user_code))
 }
 
-/// Does the same as [`attempt_uncounted`] does.
+/// Does what [`attempt_or_clear`] does, but counts nothing, as [`attempt_uncounted`].
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub(crate) fn attempt_or_clear_uncounted(user_code: &mut impl FnMut(Step)) -> Result<(), Panic> {

@@ -9,9 +9,9 @@
 //! between the checks. A thread whose waits are long does not check.
 //!
 //! # Invariants
-//! - PARK-1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So a
-//!   thread that replaces `PARKED` by a token and then takes the lock finds the thread waiting, or
-//!   the token taken.
+//! - PARK-1: `state` is [`PARKED`] only while its thread holds the lock, waits on `left`, or waits
+//!   elsewhere (from `poll` to `stop_waiting`). So a thread that replaces `PARKED` by a token and then
+//!   takes the lock finds the thread waiting, its waker, or the token as good as taken.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -38,6 +38,7 @@ pub(crate) struct Parker {
     /// another thread took its core when it did.
     wary: AtomicU32,
     parked: Mutex<ParkState>,
+    /// Notified when a token was left for a parked thread.
     left: Condvar,
 }
 

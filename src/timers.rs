@@ -1,8 +1,9 @@
 //! Deadlines: which waker is called when, and when the next one is due.
 //!
-//! A [`Timers`] belongs to a runtime, to a pinned thread, or to the timer thread of the process. A
-//! thread that parks there sleeps until [`Timers::until_next`], and calls [`Timers::fire`]. The timer
-//! thread is for deadlines that belong to no runtime. It starts on first use, and never ends.
+//! A [`Timers`] belongs to a [`TimerClock`]: a runtime, a pinned thread, or the timer thread of the
+//! process, for deadlines that belong to no runtime. That starts on first use, and never ends. In a
+//! runtime the keeper sleeps until [`Timers::next`] (`scheduler/sleep.rs`), and each worker calls
+//! [`Timers::fire`] between turns. The other two park until [`Timers::until_next`].
 //!
 //! The table of deadlines is a heap, earliest first, in which each deadline has a slot that knows its
 //! index. A deadline that is added or removed far from the top moves few others, and most are: nearly
@@ -113,7 +114,8 @@ impl Timers {
         table.waker(key).is_some_and(|left| left.will_wake(waker))
     }
 
-    /// Removes a deadline, if it has not fired; returns whether it did and no event is left.
+    /// Removes a deadline unless it has fired. Returns true if it was removed, and at most timeouts of
+    /// listed asks are left.
     pub(crate) fn remove(&self, key: DeadlineKey) -> bool {
         if !self.process.is_current() {
             return false;

@@ -43,8 +43,8 @@ pin_project! {
 
 enum AskPhase<'a, M, T, F> {
     Question(Option<F>),
-    /// Of a request in flight, whose message found no room or a closed mailbox. If it found no room,
-    /// `wait_for_room` brings its answer before the first poll.
+    /// Of a request in flight whose message was refused. It is never polled so: `wait_for_room` makes it
+    /// `Waiting`, and in a closed mailbox it only keeps the message until its answer was dropped.
     Unsent(SendFuture<'a, M>),
     /// The message waits for room (`Some`) or was delivered (`None`).
     Waiting(Option<SendFuture<'a, M>>, Answer<T>),
@@ -52,10 +52,10 @@ enum AskPhase<'a, M, T, F> {
 }
 
 impl<'a, M, T, F> AskPhase<'a, M, T, F> {
-    /// Lets a question wait for room. If the mailbox is closed, it returns the error of the ask.
+    /// Lets a refused question wait for room. In a closed mailbox the ask ends with this error.
     #[cold]
     #[inline(never)]
-    fn refuse(&mut self, to: RecipientRef<'a, M>, refused: TellError<M>) -> Option<AskError> {
+    fn wait_or_end(&mut self, to: RecipientRef<'a, M>, refused: TellError<M>) -> Option<AskError> {
         if let AskPhase::Waiting(send, _) = self
             && refused.is_full()
         {
@@ -152,13 +152,15 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        // Of the deadline that the first poll arms; one that is armed anew keeps its kind.
+        // Of the timeout, for the detection of deadlocks. Only the poll that lists the ask sets it: what
+        // was armed as a `Timeout` stays one.
         let mut kind = DeadlineKind::Event;
         let recipient = *this.recipient;
         if let AskPhase::Question(question) = this.phase
             && let Some(question) = question.take()
         {
-            // Before the question is made, since nothing could receive it.
+            // In a handler that has not got the context, an actor cannot receive its own question. So
+            // none is made.
             if run::is_without_context()
                 && let Some(error) = recipient.own_deadlock()
             {
@@ -166,7 +168,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 contain(|| drop(question));
                 return Poll::Ready(Err(error));
             }
-            let process = Process::of(|| recipient.checked_process());
+            let process = recipient.checked_process();
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();
             let has_timeout = deadline.is_some_and(Sleep::ends);
@@ -181,7 +183,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             // Set before the call, so that a panic of the question leaves a valid phase.
             *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
             if let Err(refused) = recipient.tell(question(Reply::new(theirs)))
-                && let Some(error) = this.phase.refuse(recipient, refused)
+                && let Some(error) = this.phase.wait_or_end(recipient, refused)
             {
                 return Poll::Ready(Err(error));
             }
@@ -190,8 +192,8 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             panic!("`ask` polled after it was ready")
         };
         if send.is_none() {
-            // An answer is moved by itself: its result is written in parts, and a read of the whole
-            // would wait for the writes.
+            // `Ok` and `Err` apart, not by `map_err`: a copy of the whole `Result` just after its parts
+            // were stored waits for these stores.
             match answer.poll_now(cx) {
                 Poll::Ready(Ok(answer)) => {
                     *this.phase = AskPhase::Over;
@@ -207,7 +209,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         let polled = poll_rest(recipient, send, answer, this.deadline, kind, cx);
         if polled.is_pending() {
             answer.process.check();
-            // The wait for room is noted by the send, which has the only waker then.
+            // A note stands for one waker that was left. The send notes its own wait for room.
             if send.is_none() {
                 run::note_wait_for(cx.waker(), WaitsFor::Answer, || recipient.view().id());
             }
@@ -241,7 +243,7 @@ fn poll_rest<M, T>(
             }
             Poll::Pending => {
                 // The ask may end as a deadlock before there is room.
-                polled = answer.poll_observed(Some(KeptWaker::new(cx.waker())));
+                polled = answer.poll_listed(Some(KeptWaker::new(cx.waker())));
                 if polled.is_ready() {
                     contain(|| *send = None);
                 }
@@ -265,13 +267,11 @@ pub(super) fn begin<M, T>(
     recipient: RecipientRef<'_, M>,
     question: impl FnOnce(Reply<T>) -> M,
 ) -> (M, Answer<T>, TaskInfo) {
-    let process = Process::of(|| recipient.checked_process());
+    let process = recipient.checked_process();
     let asked = recipient.view().info();
     // The asker receives other messages meanwhile, so a timeout of the request is an event.
-    let listing = match context::lists_asks() {
-        true => list_ask(false, || (run::current_actor(), asked.clone())),
-        false => None,
-    };
+    let list = || list_ask(false, || (run::current_actor(), asked.clone()));
+    let listing = context::lists_asks().then(list).flatten();
     let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
     let answer = Answer::new(ours, process);
     (question(Reply::new(theirs)), answer, asked)
@@ -340,7 +340,7 @@ pub struct Answer<T> {
 /// What a poll finds in the slot.
 enum SlotLook {
     Open,
-    Observed,
+    Listed,
     Complete,
 }
 
@@ -399,12 +399,12 @@ impl<T> Answer<T> {
                 std::mem::swap(left, &mut waker);
                 SlotLook::Open
             }
-            AskState::Observed(_) => SlotLook::Observed,
+            AskState::Listed(_) => SlotLook::Listed,
             _ => SlotLook::Complete,
         });
         match look {
             SlotLook::Open => Poll::Pending,
-            SlotLook::Observed => self.poll_observed(waker),
+            SlotLook::Listed => self.poll_listed(waker),
             SlotLook::Complete => Poll::Ready(self.take_outcome()),
         }
     }
@@ -422,10 +422,10 @@ impl<T> Answer<T> {
         outcome.or_else(reply::outcome_of)
     }
 
-    /// Polls an ask whose slot may be `Observed`. Pending while the slot is `Open`.
+    /// Polls an ask whose slot may be `Listed`. Ready if there is an outcome or an end by deadlock.
     #[cold]
     #[inline(never)]
-    pub(super) fn poll_observed(
+    pub(super) fn poll_listed(
         &mut self,
         mut waker: Option<KeptWaker>,
     ) -> Poll<Result<T, AskError>> {
@@ -481,14 +481,14 @@ impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
         let Some(end) = self.slot.take() else { return };
         if self.process.is_current() {
-            // Earlier effects of this turn precede the drop, which makes the reply unwanted. In a
-            // failed run the listing stays, since the report still looks for the reply's holder.
+            // In a simulation earlier effects of this turn precede the drop. In a failed run the listing
+            // stays, since the report still looks for the reply's holder.
             let stays = context::simulated(|engine, runtime| {
                 engine.apply(runtime, DueEffects::Own);
                 engine.has_failed()
             });
             let left = end.finish(|slot| match slot {
-                open if open.listing().is_some() && stays == Some(true) => AskState::Unwanted,
+                listed if listed.listing().is_some() && stays == Some(true) => AskState::Unwanted,
                 _ => std::mem::replace(slot, AskState::Unwanted),
             });
             wake_or_drop(left, Notified::Nobody);

@@ -30,7 +30,7 @@ use crate::mailbox::Flags;
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
 use crate::task::TaskInfo;
-use crate::task::run::{self, CurrentRun};
+use crate::task::run::{self, CurrentTurn};
 
 /// The receiving half of an actor's mailbox, with access to the actor's own address and sources.
 ///
@@ -87,9 +87,9 @@ impl<M> Context<M> {
 
     /// Calls `f` with core, reader and run, if this thread runs the actor.
     #[inline(always)]
-    fn in_run<R>(
+    fn in_turn<R>(
         &mut self,
-        f: impl FnOnce(CoreRef<'_, M>, &mut Reader<M>, &CurrentRun) -> R,
+        f: impl FnOnce(CoreRef<'_, M>, &mut Reader<M>, &CurrentTurn) -> R,
     ) -> Option<R> {
         let core = self.core.at();
         run::with_own(core.as_run(), |run| {
@@ -297,6 +297,7 @@ impl<M> Drop for Context<M> {
         let (core, reader) = self.parts();
         end_sources(core, reader);
         let flags = core.mailbox.state.peek();
+        // If a panic unwinds, `lose_some` names no cause: the askers get it when the turn has ended.
         let end = flags.termination().map_or(End::Returned, End::from);
         if !reader.is_empty() {
             core.lose_taken(end, reader.take_batch());
@@ -329,6 +330,11 @@ fn reader_of<M>(core: CoreRef<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
 }
 
 /// Ends the wait, so that the next message wakes no task.
+///
+/// A pending `recv` has left up to three marks: WAITS in the reader; in its own turn RECEIVING as a
+/// note; and from the end of that turn on, or with another waker at once, RECEIVING or FOREIGN in the
+/// word. A sender that woke the actor has cleared that. So the lock is taken only if something else
+/// has woken it.
 #[inline]
 pub(super) fn end_wait<M>(core: CoreRef<'_, M>, reader: &mut Reader<M>) {
     if reader.take_waits() && core.stop_receiving() {

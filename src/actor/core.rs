@@ -187,7 +187,7 @@ impl<'a, M> CoreRef<'a, M> {
     /// Notes in the current run that `recv` waits, so that the end of the run records it in one
     /// step. Returns false if `waker` is not this actor's, or if this thread does not run the
     /// actor.
-    pub(super) fn receive_in_run(self, waker: &Waker) -> bool {
+    pub(super) fn receive_in_turn(self, waker: &Waker) -> bool {
         self.is_own(waker) && run::note(self.as_run(), run::RECEIVING)
     }
 

@@ -205,11 +205,11 @@ impl<M> Context<M> {
             if !reader.is_empty() || flags.has(Flags::FILLED) {
                 return Poll::Pending;
             }
-            // The end of a turn looks for what `recv` would find. Without addresses, that is the end
-            // of the messages, again and again, since this closes nothing. With a permit given, either
-            // wait would do.
-            let is_usual = !flags.has(Flags::RESERVED.or(Flags::ABANDONED));
-            if is_usual && core.receive_in_run(waker) || core.mailbox.wait_for_end(waker) {
+            // The usual wait ends in `MailboxState::rest`, which runs the actor again if `recv` would
+            // find something. In an abandoned mailbox `recv` would find the end and close it. This does
+            // not, so the actor would run without end: it leaves its waker as that of another task.
+            let is_usual = !flags.has(Flags::ABANDONED);
+            if is_usual && core.receive_in_turn(waker) || core.mailbox.wait_for_end(waker) {
                 reader.set_waits();
                 return Poll::Pending;
             }

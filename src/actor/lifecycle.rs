@@ -69,7 +69,7 @@ where
                 // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
                 let now = unsafe { Pin::new_unchecked(future) }.poll(cx);
                 // SAFETY: (LIFECYCLE-1) `polled` is borrowed here alone, and still `Pending`, which
-                // needs no drop: for one, a large value would be moved once more.
+                // needs no drop. An assignment would drop it, and move a large new value once more.
                 unsafe { (&raw mut polled).write(now) };
             }
             Step::Clear => {

@@ -29,8 +29,10 @@ pub(super) enum AskState<T> {
     Answered(T),
     /// Refused, or lost without an answer.
     Failed(AskError),
-    /// Behind a pointer, so that the slot of a plain ask is dropped inline.
-    Observed(Box<ObservedAsk<T>>),
+    /// The runtime detects deadlocks, traces messages or is simulated. Until the outcome replaces this,
+    /// the waker is in its listing, which may end as a deadlock. In a box, so that the slot of a plain
+    /// ask is dropped inline.
+    Listed(Box<ListedAsk<T>>),
     /// Not answered yet. There is no asker: the outcome goes to the relay.
     Relayed(Arc<dyn Relay<T>>),
     /// The asker was dropped, or has its outcome.
@@ -38,7 +40,7 @@ pub(super) enum AskState<T> {
 }
 
 /// An ask of a runtime that detects deadlocks, traces messages or is simulated.
-pub(super) struct ObservedAsk<T> {
+pub(super) struct ListedAsk<T> {
     /// Holds the waker, and the end by deadlock if that came first.
     listing: Listing,
     /// The outcome from a split turn of a simulation. It takes effect as that turn's effect with
@@ -63,7 +65,7 @@ impl<T> AskState<T> {
     pub(super) fn new(listing: Option<Listing>) -> Self {
         match listing {
             None => AskState::Open(None),
-            Some(listing) => AskState::Observed(Box::new(ObservedAsk {
+            Some(listing) => AskState::Listed(Box::new(ListedAsk {
                 listing,
                 deferred: None,
             })),
@@ -82,7 +84,7 @@ impl<T> AskState<T> {
     /// Returns the listing of an ask that has no outcome yet.
     pub(super) fn listing(&self) -> Option<&Listing> {
         match self {
-            AskState::Observed(ask) if ask.deferred.is_none() => Some(&ask.listing),
+            AskState::Listed(ask) if ask.deferred.is_none() => Some(&ask.listing),
             _ => None,
         }
     }
@@ -292,14 +294,15 @@ impl<T> Reply<T> {
 // Inlined by force, so that the outcome is written in place.
 #[inline(always)]
 fn complete<T>(slot: ReplySlot<T>, outcome: AskState<T>) {
-    // What is not needed any more leaves the slot, to be dropped without it.
+    // What does not stay in the slot: its left state, an outcome that nobody waits for, or that
+    // for a relay.
     let mut notified = Notified::Nobody;
-    let previous = slot.finish(|slot| match slot {
+    let left = slot.finish(|slot| match slot {
         AskState::Open(_) => std::mem::replace(slot, outcome),
-        AskState::Observed(_) => {
-            let (previous, of_observed) = complete_observed(slot, outcome);
-            notified = of_observed;
-            previous
+        AskState::Listed(_) => {
+            let (left, of_listed) = complete_listed(slot, outcome);
+            notified = of_listed;
+            left
         }
         AskState::Relayed(relay) => {
             notified = Notified::Relay(relay.clone());
@@ -307,7 +310,7 @@ fn complete<T>(slot: ReplySlot<T>, outcome: AskState<T>) {
         }
         _ => outcome,
     });
-    match previous {
+    match left {
         AskState::Open(Some(_)) if mutant("asker_is_not_woken") => {}
         AskState::Open(Some(waker)) => waker.wake(),
         AskState::Open(None) => {}
@@ -321,7 +324,7 @@ pub(super) enum Notified<T> {
     Now(Option<KeptWaker>, Option<TracedAnswer>),
     /// As an effect of a split turn.
     Later(Option<KeptWaker>, Option<TracedAnswer>),
-    /// The outcome is what is not needed in the slot.
+    /// Gives the relay the outcome, which was taken out of the slot.
     Relay(Arc<dyn Relay<T>>),
 }
 
@@ -351,17 +354,14 @@ pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, notified: Notified<T>) {
     }
 }
 
-/// Completes an observed ask. An end by deadlock wins if it came first.
+/// Completes a listed ask. An end by deadlock wins if it came first.
 #[cold]
 #[inline(never)]
-fn complete_observed<T>(
-    slot: &mut AskState<T>,
-    outcome: AskState<T>,
-) -> (AskState<T>, Notified<T>) {
-    let AskState::Observed(ask) = slot else {
+fn complete_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T>, Notified<T>) {
+    let AskState::Listed(ask) = slot else {
         return (outcome, Notified::Nobody);
     };
-    let Some(waker) = ask.listing.complete() else {
+    let Some(waker) = ask.listing.finish() else {
         return (outcome, Notified::Nobody);
     };
     let traced = outcome.type_name().zip(ask.listing.asker());
@@ -389,7 +389,7 @@ pub(super) fn outcome_of<T>(state: AskState<T>) -> Result<T, AskError> {
     let ask = match state {
         AskState::Answered(answer) => return Ok(answer),
         AskState::Failed(error) => return Err(error),
-        AskState::Observed(ask) => *ask,
+        AskState::Listed(ask) => *ask,
         _ => return Err(AskError::NoReply(AskDetail::default())),
     };
     match ask.deferred {
@@ -420,11 +420,11 @@ impl<T> Drop for Reply<T> {
 #[cold]
 #[inline(never)]
 fn lose<T>(slot: ReplySlot<T>) {
-    loss::complete(Box::new(slot));
+    loss::lose(Box::new(slot));
 }
 
 impl<T> loss::Lost for ReplySlot<T> {
-    fn complete(self: Box<Self>, error: AskError) {
+    fn fail(self: Box<Self>, error: AskError) {
         complete(*self, AskState::Failed(error));
     }
 }

@@ -360,7 +360,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         Fut::Output: Send + 'static, // on any place, since `join` may be elsewhere
         On: SpawnTarget<Fut> + SpawnFrom<A>,
     {
-        let (executor, _kept) = match self.judge() {
+        let (executor, _kept) = match self.check() {
             Ok(executor) => executor,
             Err(problem) => panic!(
                 "{}",
@@ -411,7 +411,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         Fut::Output: Send + 'static,
         On: ExecutorSource,
     {
-        let (executor, _kept) = match self.judge() {
+        let (executor, _kept) = match self.check() {
             Ok(executor) => executor,
             Err(problem) => {
                 contain(|| drop(self.options));
@@ -428,11 +428,11 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         }
     }
 
-    fn judge(&self) -> Result<(On::Executor, On::Kept), SpawnProblem>
+    fn check(&self) -> Result<(On::Executor, On::Kept), SpawnProblem>
     where
         On: ExecutorSource,
     {
-        self.options.judge()?;
+        self.options.check()?;
         let Options { name, priority, .. } = &self.options;
         self.on.executor(name.as_deref(), *priority)
     }
@@ -443,7 +443,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// If an option is out of range.
     #[track_caller]
     pub(super) fn take_apart(self) -> (CellParts<M, A, Fut>, ActorOptions<M>) {
-        if let Err(problem) = self.options.judge() {
+        if let Err(problem) = self.options.check() {
             panic!(
                 "{}",
                 self.options.describe(problem, TypeNames::of::<Fut, A>)
@@ -454,7 +454,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 }
 
 impl<M> Options<M> {
-    fn judge(&self) -> Result<(), SpawnProblem> {
+    fn check(&self) -> Result<(), SpawnProblem> {
         match self.capacity {
             Some(0) => Err(SpawnProblem::ZeroCapacity),
             _ => self.restarts.unwrap_or(Ok(())),

@@ -334,7 +334,7 @@ async fn drive<A: Actor>(mut actor: A, mut cx: Context<A::Message>) -> A {
 /// Asks a value whether it goes on after a panic of `handle`. If not, the panic goes on.
 ///
 /// The askers that the panic leaves without an answer are notified if the value goes on. Otherwise they
-/// are notified later, when the mailbox is closed or the next incarnation is due.
+/// are notified at the end of the turn, when the mailbox is closed or the next incarnation is due.
 #[cold]
 #[inline(never)]
 fn go_on_after<A: Actor>(fault: Fault, actor: &mut A, cx: &mut Context<A::Message>) {

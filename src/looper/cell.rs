@@ -5,6 +5,8 @@
 //!   job and makes an idle looper `Posted`.
 //! - LOCK-STATE-1: who has a lock and who waits for it changes only under the table's lock. Only
 //!   the value of a lock moves without it.
+//! - LOOPER-2: within the section of a looper's state, that of a lock, a job or the inbox may be
+//!   entered, and never the other way round.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -43,8 +45,8 @@ pub struct LooperCell {
 pub(super) struct LooperState {
     pub(super) phase: LooperPhase,
     pub(super) is_closed: bool,
-    /// The number of jobs in `rest` that were taken.
-    pub(super) taken: u32,
+    /// How many jobs in `rest` were cancelled or timed out. `find_head` drops them.
+    pub(super) taken_in_rest: u32,
     /// The job that has begun or is the next one. It stays here until it has ended.
     pub(super) head: Option<Arc<PostedJob>>,
     /// The jobs behind it.
@@ -55,12 +57,20 @@ pub(super) struct LooperState {
     pub(super) closers: Option<Arc<Waiters>>,
 }
 
+/// How far the head of a looper has come: from `Idle` to `Posted`, then to `Ready` if all its locks
+/// were booked, and otherwise through `Waiting`, once for each lock that is not free. From `Ready` to
+/// `Running`, or back to `Waiting` if another task took a booked lock. A future goes from `Running`
+/// through `Suspended` and `Resumed` to `Running`. After the end of the head: `Idle`, or the same for
+/// the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LooperPhase {
     Idle,
-    /// The head was posted, and the table has not looked at it.
+    /// The table must look for the next head: the head was just posted, or was dropped. A post only
+    /// adds to `rest` then.
     Posted,
-    /// The head waits for this one of its locks; its request has this number.
+    /// The head has requested this one of its locks, under this number, and has those before it.
+    /// After the grant this stays until the next lock is requested or the head is ready. Meanwhile the
+    /// request is not in the line any more; `serve_granted` sees to that in the same change.
     Waiting {
         at: u32,
         number: u64,
@@ -92,7 +102,7 @@ pub struct LockCell {
     state: SpinLock<LockState>,
 }
 
-/// A request of one lock, whatever the type of its value is.
+/// What a job needs of one lock: a [`Claim`](super::Claim) without its type.
 #[derive(Clone)]
 pub struct Want {
     pub(super) lock: Arc<LockCell>,
@@ -119,7 +129,7 @@ impl LooperCell {
                 LooperPhase::Idle
             },
             is_closed,
-            taken: 0,
+            taken_in_rest: 0,
             head: None,
             rest: VecDeque::new(),
             kept: BTreeMap::new(),
@@ -195,7 +205,7 @@ impl Wake for LooperCell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.monitor
-            .change(|table, effects| table.woken(self, effects));
+            .change(|table, follow_up| table.woken(self, follow_up));
     }
 }
 
@@ -214,11 +224,13 @@ impl LooperState {
     /// Returns the number of jobs that have not ended.
     pub(super) fn len(&self) -> usize {
         let head = self.head.iter().filter(|job| !job.body.is_over());
-        self.rest.len() - self.taken as usize + head.count()
+        self.rest.len() - self.taken_in_rest as usize + head.count()
     }
 }
 
 impl LooperPhase {
+    /// Returns whether the table has begun the head. Until its lane runs it, its work may still be
+    /// taken.
     pub(super) fn has_begun(self) -> bool {
         matches!(
             self,

@@ -26,7 +26,8 @@ pub trait Access: Send + Sync + 'static {
     fn want(&self) -> Option<&Want>;
     #[doc(hidden)]
     fn add_to(&self, set: &mut Vec<Want>);
-    /// Opens the locks, which were granted. With an owner they are its until the guards are dropped.
+    /// Opens the locks, which were granted. With an owner each guard ends its use of the lock when it is
+    /// dropped; without one the table does so after the task.
     #[doc(hidden)]
     fn open(&self, owner: Option<&LooperCell>) -> Self::Owned;
     #[doc(hidden)]
@@ -128,7 +129,7 @@ impl<T: Send + Sync + 'static> Access for Claim<Shared<T>> {
     fn open(&self, owner: Option<&LooperCell>) -> Shared<T> {
         Shared {
             value: Some(self.want.lock.share()),
-            pin: owner.map(|owner| LockPin::new(owner, &self.want.lock)),
+            pin: owner.map(|owner| LockPin::adopt(owner, &self.want.lock)),
         }
     }
 
@@ -154,7 +155,7 @@ impl<T: Send + Sync + 'static> Access for Claim<Exclusive<T>> {
         Exclusive {
             value: Some(lock.take()),
             lock: lock.clone(),
-            pin: owner.map(|owner| LockPin::new(owner, lock)),
+            pin: owner.map(|owner| LockPin::adopt(owner, lock)),
         }
     }
 
@@ -221,8 +222,9 @@ access_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 access_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
 impl LockPin {
-    /// Creates the pin of a lock that the looper of a task holds.
-    fn new(looper: &LooperCell, lock: &Arc<LockCell>) -> Self {
+    /// Takes over the task's use of a lock. It counts nothing: `take_lock` has counted the use in the
+    /// `pins` of its hold, and `begin` the guard in the table. The drop ends both.
+    fn adopt(looper: &LooperCell, lock: &Arc<LockCell>) -> Self {
         let ticket = |_: &mut _, _: &mut _| lock.with(|state| state.ticket(looper.key));
         LockPin {
             ticket: lock.monitor.change(ticket),
@@ -234,8 +236,8 @@ impl LockPin {
 
 impl Drop for LockPin {
     fn drop(&mut self) {
-        self.lock.monitor.change(|table, effects| {
-            table.drop_guard(&self.lock, self.looper, self.ticket, effects);
+        self.lock.monitor.change(|table, follow_up| {
+            table.drop_guard(&self.lock, self.looper, self.ticket, follow_up);
         });
     }
 }

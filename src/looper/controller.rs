@@ -156,7 +156,7 @@ impl Controller {
         });
         // The table has one pointer, which knows no type, and the caller the other one.
         let erased: Arc<PostedJob> = job.clone();
-        let post = |table: &mut LooperTable, effects: &mut _| table.post_alone(erased, effects);
+        let post = |table: &mut LooperTable, follow_up: &mut _| table.post_alone(erased, follow_up);
         let is_accepted = self.0.change(post);
         match (!is_accepted).then(|| job.body.recover()).flatten() {
             Some(task) => Err(PostError::new(task, PostProblem::Closed)),
@@ -286,8 +286,8 @@ impl Drop for Controller {
     fn drop(&mut self) {
         // AcqRel pairs with itself: what the other handles did happens before the close.
         if self.0.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let judge = |table: &mut LooperTable, effects: &mut _| {
-                table.judge_handles(&self.0, effects);
+            let judge = |table: &mut LooperTable, follow_up: &mut _| {
+                table.judge_handles(&self.0, follow_up);
             };
             self.0.change(judge);
         }

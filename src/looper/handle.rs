@@ -158,7 +158,7 @@ impl Looper {
         if !Arc::ptr_eq(&lock.monitor, monitor) {
             return Err(self.is_foreign(lock));
         }
-        monitor.change(|table, effects| table.unlock(&self.0, lock, effects))
+        monitor.change(|table, follow_up| table.unlock(&self.0, lock, follow_up))
     }
 
     /// Accepts no more tasks, and waits until the queued ones have run and the locks are released.
@@ -175,8 +175,8 @@ impl Looper {
             let own = &job.looper;
             own.is_world() && own.monitor.id == looper.monitor.id || Arc::ptr_eq(own, looper)
         });
-        let waiters = looper.monitor.change(|table, effects| {
-            table.close(looper, effects);
+        let waiters = looper.monitor.change(|table, follow_up| {
+            table.close(looper, follow_up);
             let waits = is_own != Some(true);
             waits.then(|| table.closers(looper)).flatten()
         });
@@ -407,7 +407,7 @@ impl<A: Access> Posting<'_, Option<A>> {
             None => {
                 let job: Arc<PostedJob> = job.clone();
                 let is_accepted = match is_timed {
-                    true => monitor.change(|table, effects| table.post_timed(&job, effects)),
+                    true => monitor.change(|table, follow_up| table.post_timed(&job, follow_up)),
                     false => monitor.post(looper, job),
                 };
                 (!is_accepted).then_some(PostProblem::Closed)
@@ -452,7 +452,7 @@ impl Drop for Looper {
     fn drop(&mut self) {
         if self.0.remove_handle() {
             let monitor = &self.0.monitor;
-            monitor.change(|table, effects| table.close(&self.0, effects));
+            monitor.change(|table, follow_up| table.close(&self.0, follow_up));
         }
     }
 }

@@ -2,9 +2,10 @@
 //! right to its result.
 //!
 //! Exactly one party takes the work of a job: the lane that begins it, or the table, with an error.
-//! The outcome is shown only after the captures of the task were dropped and its locks were
-//! released. The right to a result knows whether the task that awaits it is one on which the result
-//! depends.
+//! The outcome of a task that ran is shown last: its captures were dropped, and its locks given back.
+//! Excepted are kept locks, and those of guards that left the task. If the work is taken when a lane is
+//! about to run it, the error may be seen before that lane gives back the locks. The right to a result
+//! knows whether the task that awaits it is one on which the result depends.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -39,7 +40,7 @@ pub(super) struct PostedJob<B: ?Sized = dyn JobBody> {
 pub(super) enum JobRun {
     Ended,
     Waits,
-    /// The work was taken before it began.
+    /// The work was taken after the table had begun the job, and before the lane ran it.
     Never,
 }
 
@@ -178,7 +179,7 @@ impl<R> Posted<R> {
         let job: Arc<PostedJob> = self.job.clone();
         let take = || job.body.take(TaskError::Cancelled, false);
         let monitor = &job.looper.monitor;
-        let cancelled = monitor.change(|table, effects| table.cancel(&job, take, effects));
+        let cancelled = monitor.change(|table, follow_up| table.cancel(&job, take, follow_up));
         if cancelled {
             job.show();
         }

@@ -14,7 +14,7 @@ use std::task::{Context as TaskContext, Poll, Waker, ready};
 use futures_core::Stream;
 
 use super::job::{JobRun, PostedJob, run_as_current};
-use super::monitor::{Effects, Monitor};
+use super::monitor::{FollowUp, Monitor};
 use super::table::{LooperTable, WATCH};
 use crate::actor::{Address, Context};
 use crate::contain::{KeptWaker, contain};
@@ -26,7 +26,7 @@ use crate::time::Alarm;
 pub(super) struct Lane {
     monitor: Arc<Monitor>,
     number: usize,
-    /// The lane has waited, so it tells the table when it looks for work.
+    /// The lane is new or has waited, so it tells the table when it looks for work.
     has_waited: bool,
     /// The number of tasks in a turn.
     batch: usize,
@@ -83,32 +83,33 @@ impl Lane {
         let looks = std::mem::take(&mut self.has_waited);
         let now = (is_last && !self.is_timeless).then(Instant::now);
         let stands_by = &mut self.stands_by;
-        let change = |table: &mut LooperTable, effects: &mut Effects| {
+        let change = |table: &mut LooperTable, follow_up: &mut FollowUp| {
             if looks {
                 table.lanes.looks(self.number);
             }
             if let Some((job, run)) = &done {
-                table.has_run(job, *run, effects);
+                table.has_run(job, *run, follow_up);
             }
             if is_last {
                 let now = now.filter(|now| table.lanes.turn_ended(self.number, *now));
                 *stands_by = now.map(|now| now + WATCH);
                 return Poll::Ready(None);
             }
-            let next = table.next(effects);
+            let next = table.next(follow_up);
             if next.is_pending() && !mutant("a_lane_waits_after_its_look") {
                 table.lanes.waits(self.number, KeptWaker::new(waker));
             }
             next
         };
-        // Before those are woken who wait for the end of the looper, or of the controller.
+        // The outcome is shown before those are woken who wait for the end of the looper or controller.
+        // A call that took the work of a job shows its outcome itself.
         let next = self.monitor.step(change, || {
             if let Some((job, JobRun::Ended)) = &done {
                 job.show();
             }
         });
         if mutant("a_lane_waits_after_its_look") && next.is_pending() {
-            let waits = |table: &mut LooperTable, _: &mut Effects| {
+            let waits = |table: &mut LooperTable, _: &mut FollowUp| {
                 table.lanes.waits(self.number, KeptWaker::new(waker));
             };
             self.monitor.change(waits);
@@ -125,7 +126,7 @@ impl Lane {
         let now = Instant::now();
         self.stands_by = self.stands_by.and_then(|until| match until < now {
             true => {
-                let goes_on = |table: &mut LooperTable, _: &mut Effects| table.lanes.goes_on(now);
+                let goes_on = |table: &mut LooperTable, _: &mut FollowUp| table.lanes.goes_on(now);
                 self.monitor.change(goes_on).then(|| now + WATCH)
             }
             false => Some(until),
@@ -172,7 +173,7 @@ impl Drop for Lane {
         }
         let number = self.number;
         self.monitor
-            .change(|table, effects| table.lost_lane(number, effects));
+            .change(|table, follow_up| table.lost_lane(number, follow_up));
     }
 }
 
@@ -209,10 +210,10 @@ impl Steward {
         loop {
             let now = Instant::now();
             // The waker is kept in the same change that looks, so that no later change is missed.
-            let (is_over, lane, alarm) = self.monitor.change(|table, effects| {
+            let (is_over, lane, alarm) = self.monitor.change(|table, follow_up| {
                 table.steward = Some(KeptWaker::new(task.waker()));
                 let lane = table.lanes.is_wanted().then(|| table.lanes.make());
-                (table.is_over, lane, table.expire(now, effects))
+                (table.is_over, lane, table.expire(now, follow_up))
             });
             if is_over {
                 return Poll::Ready(());

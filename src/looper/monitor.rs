@@ -54,7 +54,7 @@ struct PostInbox {
 ///
 /// Jobs and wakers may be the last pointers to values of users, so they are dropped here too.
 #[derive(Default)]
-pub(super) struct Effects {
+pub(super) struct FollowUp {
     waker: Option<KeptWaker>,
     /// The controller has ended, or the world has.
     wakes_waiters: bool,
@@ -105,7 +105,7 @@ impl Monitor {
 
     /// Changes the table, then does what follows. Earlier effects of a simulated turn come first.
     #[inline]
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut LooperTable, &mut Effects) -> T) -> T {
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut LooperTable, &mut FollowUp) -> T) -> T {
         self.change_table(|_, top| top > 0, change, || ())
     }
 
@@ -114,7 +114,7 @@ impl Monitor {
     #[inline]
     pub(super) fn step<T>(
         &self,
-        change: impl FnOnce(&mut LooperTable, &mut Effects) -> T,
+        change: impl FnOnce(&mut LooperTable, &mut FollowUp) -> T,
         show: impl FnOnce(),
     ) -> T {
         self.change_table(LooperTable::needs_posts, change, show)
@@ -124,35 +124,36 @@ impl Monitor {
     fn change_table<T>(
         &self,
         needs_posts: impl FnOnce(&mut LooperTable, u32) -> bool,
-        change: impl FnOnce(&mut LooperTable, &mut Effects) -> T,
+        change: impl FnOnce(&mut LooperTable, &mut FollowUp) -> T,
         show: impl FnOnce(),
     ) -> T {
-        let mut effects = Effects::default();
+        let mut follow_up = FollowUp::default();
+        // Those of a simulation: effects of this turn come before this change.
         context::apply_effects();
         let mut table = self.table.lock();
         if needs_posts(&mut table, self.inbox.top()) {
-            self.look_at_posts(&mut table, &mut effects);
+            self.look_at_posts(&mut table, &mut follow_up);
         }
-        let result = change(&mut table, &mut effects);
-        table.serve_granted(&mut effects);
+        let result = change(&mut table, &mut follow_up);
+        table.serve_granted(&mut follow_up);
         // While the inbox was not direct it may have got posts that a lane would have to find. A look
         // at them may change that again.
         while self.inbox.set_direct(table.needs_each_post()) {
-            self.look_at_posts(&mut table, &mut effects);
+            self.look_at_posts(&mut table, &mut follow_up);
         }
         drop(table);
         show();
-        effects.carry_out(&self.waiters);
+        follow_up.carry_out(&self.waiters);
         result
     }
 
-    fn look_at_posts(&self, table: &mut LooperTable, effects: &mut Effects) {
+    fn look_at_posts(&self, table: &mut LooperTable, follow_up: &mut FollowUp) {
         let mut posted = std::mem::take(&mut table.posted);
         self.inbox.take(&mut posted);
         for looper in posted.drain(..) {
-            table.prepare(looper, effects);
+            table.prepare(looper, follow_up);
             // Each one is a change of its own.
-            table.serve_granted(effects);
+            table.serve_granted(follow_up);
         }
         table.posted = posted;
     }
@@ -230,7 +231,7 @@ impl PostInbox {
     }
 }
 
-impl Effects {
+impl FollowUp {
     #[inline]
     pub(super) fn wake(&mut self, waker: Option<KeptWaker>) {
         if self.waker.is_none() {

@@ -1,10 +1,11 @@
 //! The table of a controller: its loopers, what is ready, its lanes and the world.
 //!
-//! `locks.rs` has how a looper gets its locks, `line.rs` the state of one lock, `lanes.rs` what is
-//! ready and who runs it, `waits.rs` the deadlocks, `ends.rs` all ends.
+//! `locks.rs` has how a looper gets its locks, and `line.rs` the state of one lock. `lanes.rs` has what
+//! is ready and who runs it, and `standby.rs` when a lane stands by. `waits.rs` has the deadlocks,
+//! `ends.rs` all ends.
 //!
 //! Everything here changes under one lock, under which no user code runs. A change notes in
-//! [`Effects`] what is to be done when the lock is free. Loopers that were granted a lock are noted
+//! [`FollowUp`] what is to be done when the lock is free. Loopers that were granted a lock are noted
 //! as well, and go on when the change is over: [`LooperTable::serve_granted`].
 
 mod ends;
@@ -28,7 +29,7 @@ pub(super) use standby::WATCH;
 use super::cell::{LooperCell, LooperPhase, NOWHERE};
 use super::error::TaskError;
 use super::job::{JobRun, PostedJob};
-use super::monitor::{Effects, Monitor};
+use super::monitor::{FollowUp, Monitor};
 use crate::contain::KeptWaker;
 use crate::instant::Instant;
 use crate::sync::mutant;
@@ -36,11 +37,13 @@ use crate::sync::mutant;
 pub(super) struct LooperTable {
     pub(super) loopers: Slab<Arc<LooperCell>>,
     ready: ReadyLines,
-    /// The loopers that were ready when the world was about to stop.
+    /// The loopers that a lane took while a task of the world waited. They go back to the front of the
+    /// ready lines after the last of these tasks.
     halted: Vec<u32>,
     /// The tasks of the world that have not begun.
     world: VecDeque<Arc<PostedJob>>,
-    is_world_running: bool,
+    /// A task of the world runs, so the world is stopped: no task of a looper runs.
+    is_world_task_running: bool,
     /// The number of tasks of loopers that have begun and not ended.
     begun: usize,
     /// The number of guards of async tasks.
@@ -60,7 +63,8 @@ pub(super) struct LooperTable {
     steps: u32,
     /// In a simulation each post reaches the table at once, so that the order is exact.
     is_simulated: bool,
-    /// Loopers that were granted a lock in this change.
+    /// Loopers that were granted a lock in this change, and are still `Waiting`. They are served before
+    /// another head is dropped.
     granted: VecDeque<u32>,
     numbers: u64,
     aging: Option<NonZeroU32>,
@@ -110,7 +114,7 @@ impl LooperTable {
             ready: ReadyLines::new(highest, aging),
             halted: Vec::new(),
             world: VecDeque::new(),
-            is_world_running: false,
+            is_world_task_running: false,
             begun: 0,
             guards: 0,
             held: 0,
@@ -161,7 +165,7 @@ impl LooperTable {
     }
 
     /// Takes a task with a deadline. Returns whether its looper accepts it.
-    pub(super) fn post_timed(&mut self, job: &Arc<PostedJob>, effects: &mut Effects) -> bool {
+    pub(super) fn post_timed(&mut self, job: &Arc<PostedJob>, follow_up: &mut FollowUp) -> bool {
         let (looper, deadline) = (&job.looper, job.deadline());
         let added = looper.with(|state| (!state.is_closed).then(|| state.add(job.clone())));
         let (Some(is_new), Some(deadline)) = (added, deadline) else {
@@ -169,11 +173,11 @@ impl LooperTable {
         };
         self.deadlines.insert(deadline, job.clone());
         if is_new {
-            self.prepare(looper.key, effects);
+            self.prepare(looper.key, follow_up);
         }
         let first = self.deadlines.first_key_value().map(|(first, _)| *first);
         if first == Some(deadline) {
-            effects.wake(self.steward.take());
+            follow_up.wake(self.steward.take());
         }
         true
     }
@@ -194,7 +198,7 @@ impl LooperTable {
     }
 
     /// Takes a task of the world. Returns whether the controller accepts it.
-    pub(super) fn post_alone(&mut self, job: Arc<PostedJob>, effects: &mut Effects) -> bool {
+    pub(super) fn post_alone(&mut self, job: Arc<PostedJob>, follow_up: &mut FollowUp) -> bool {
         if self.is_closed {
             return false;
         }
@@ -203,19 +207,19 @@ impl LooperTable {
             && let Some(job) = self.world.pop_back()
         {
             job.body.take(TaskError::Deadlock(deadlock), false);
-            effects.over(job);
+            follow_up.over(job);
         }
-        self.summon(effects);
+        self.summon(follow_up);
         true
     }
 
     /// Moves a looper whose head is new on, until the head is ready or waits, or there is none.
-    pub(super) fn prepare(&mut self, key: u32, effects: &mut Effects) {
-        self.move_on(key, false, effects);
+    pub(super) fn prepare(&mut self, key: u32, follow_up: &mut FollowUp) {
+        self.move_on(key, false, follow_up);
     }
 
     /// Does the same. `has_ended`: first the head is removed, which has ended.
-    fn move_on(&mut self, key: u32, mut has_ended: bool, effects: &mut Effects) {
+    fn move_on(&mut self, key: u32, mut has_ended: bool, follow_up: &mut FollowUp) {
         loop {
             // Most jobs are ready or book their locks in this one section: `Ok`. Otherwise there is a
             // job that must take its locks one by one, or none.
@@ -223,7 +227,7 @@ impl LooperTable {
                 if std::mem::take(&mut has_ended) {
                     state.head = None;
                 }
-                state.find_head(effects);
+                state.find_head(follow_up);
                 let Some(job) = &state.head else {
                     state.phase = LooperPhase::Idle;
                     return Err(None);
@@ -231,6 +235,7 @@ impl LooperTable {
                 if job.deadline.is_some() || !job.book_locks() {
                     return Err(Some(job.clone()));
                 }
+                // Without wants it has all its locks; otherwise they are all booked now.
                 let has_locks = job.wants().is_empty();
                 state.phase = LooperPhase::Ready { has_locks };
                 Ok(job.priority)
@@ -238,12 +243,12 @@ impl LooperTable {
             match next {
                 Ok(priority) => {
                     self.ready.push(priority, key);
-                    return self.summon(effects);
+                    return self.summon(follow_up);
                 }
-                Err(None) => return self.end_if_closed(key, effects),
+                Err(None) => return self.end_if_closed(key, follow_up),
                 Err(Some(job)) => {
-                    if self.take_locks(&job, 0, false, effects) {
-                        return self.is_ready(&job, effects);
+                    if self.take_locks(&job, 0, false, follow_up) {
+                        return self.make_ready(&job, follow_up);
                     }
                     if self.at(key).with(|state| state.head.is_some()) {
                         return;
@@ -253,47 +258,47 @@ impl LooperTable {
         }
     }
 
-    fn end_if_closed(&mut self, key: u32, effects: &mut Effects) {
+    fn end_if_closed(&mut self, key: u32, follow_up: &mut FollowUp) {
         if self.at(key).with(|state| state.is_closed) {
-            self.end_looper(key, effects);
+            self.end_looper(key, follow_up);
         }
     }
 
-    /// Puts a looper whose head has its locks into the lines.
-    fn is_ready(&mut self, head: &Arc<PostedJob>, effects: &mut Effects) {
+    /// Makes a looper ready whose head has all of its locks, and ends its deadline.
+    fn make_ready(&mut self, head: &Arc<PostedJob>, follow_up: &mut FollowUp) {
         let phase = LooperPhase::Ready { has_locks: true };
         head.looper.set_phase(phase);
         self.ready.push(head.priority, head.looper.key);
-        self.meets(head, effects);
-        self.summon(effects);
+        self.meets(head, follow_up);
+        self.summon(follow_up);
     }
 
     /// Removes the deadline of a job, which was met or whose work was taken.
-    fn meets(&mut self, job: &PostedJob, effects: &mut Effects) {
+    fn meets(&mut self, job: &PostedJob, follow_up: &mut FollowUp) {
         let Some(deadline) = &job.deadline else {
             return;
         };
         // A timer that is not needed would keep the runtime from being quiescent.
         if self.deadlines.remove(deadline).is_some() && self.deadlines.is_empty() {
-            effects.wake(self.steward.take());
+            follow_up.wake(self.steward.take());
         }
     }
 
     /// Notes that the runtime has dropped a lane.
-    pub(super) fn lost_lane(&mut self, lane: usize, effects: &mut Effects) {
+    pub(super) fn lost_lane(&mut self, lane: usize, follow_up: &mut FollowUp) {
         self.lanes.lost(lane);
-        self.summon(effects);
+        self.summon(follow_up);
     }
 
     /// Wakes a lane if there is something to do.
-    fn summon(&mut self, effects: &mut Effects) {
-        if !self.ready.is_empty() || self.world_may_run() {
-            effects.wake(self.lanes.summon(&mut self.steward));
+    fn summon(&mut self, follow_up: &mut FollowUp) {
+        if !self.ready.is_empty() || self.world_task_may_run() {
+            follow_up.wake(self.lanes.summon(&mut self.steward));
         }
     }
 
-    fn world_may_run(&self) -> bool {
-        !self.world.is_empty() && !self.is_world_running && self.is_still()
+    fn world_task_may_run(&self) -> bool {
+        !self.world.is_empty() && !self.is_world_task_running && self.is_still()
     }
 
     /// Returns whether no task of a looper has begun, and no guard is left.
@@ -301,30 +306,31 @@ impl LooperTable {
         (self.begun == 0 || mutant("the_world_waits_for_no_task")) && self.guards == 0
     }
 
-    /// Returns whether the world runs or is about to.
+    /// Returns whether a task of the world runs or waits. Then no task of a looper begins.
     pub(super) fn is_world_stopped(&self) -> bool {
-        self.is_world_running || !self.world.is_empty()
+        self.is_world_task_running || !self.world.is_empty()
     }
 
     /// Returns the job that a lane runs next, or `None` if no job will ever come.
-    pub(super) fn next(&mut self, effects: &mut Effects) -> Poll<Option<Arc<PostedJob>>> {
+    pub(super) fn next(&mut self, follow_up: &mut FollowUp) -> Poll<Option<Arc<PostedJob>>> {
         if self.is_over {
             return Poll::Ready(None);
         }
-        if self.is_world_running {
+        if self.is_world_task_running {
             return Poll::Pending;
         }
-        if self.world_may_run()
+        if self.world_task_may_run()
             && let Some(job) = self.world.pop_front()
         {
-            self.is_world_running = true;
+            self.is_world_task_running = true;
             return Poll::Ready(Some(job));
         }
-        // A looper that cannot begin has left the lines: it is halted, or waits for a lock.
+        // Without a job the looper is halted, waits for a lock, or has lost its head; then the next one
+        // may be ready again.
         while let Some(key) = self.ready.pop() {
-            if let Some(job) = self.begin(key, effects) {
+            if let Some(job) = self.begin(key, follow_up) {
                 if !self.ready.is_empty() {
-                    effects.wake(self.lanes.summon(&mut self.steward));
+                    follow_up.wake(self.lanes.summon(&mut self.steward));
                 }
                 return Poll::Ready(Some(job));
             }
@@ -332,9 +338,9 @@ impl LooperTable {
         Poll::Pending
     }
 
-    /// Begins the head of a looper, or lets it go on. Returns `None` if it waits, for the world or
-    /// for a lock.
-    fn begin(&mut self, key: u32, effects: &mut Effects) -> Option<Arc<PostedJob>> {
+    /// Begins the head of a looper, or lets it go on. Returns `None` if the head cannot run now: the
+    /// world halts it, or a booked lock was taken by another task or refused.
+    fn begin(&mut self, key: u32, follow_up: &mut FollowUp) -> Option<Arc<PostedJob>> {
         // What is ready begins, unless the world stops it. What was resumed goes on in any case.
         let stops = !self.world.is_empty();
         let (phase, head) = self.at(key).with(|state| {
@@ -344,6 +350,7 @@ impl LooperTable {
             }
             (phase, state.head.clone())
         });
+        // A looper in the ready lines has a head: `drop_ready` removes both.
         let job = head?;
         let LooperPhase::Ready { has_locks } = phase else {
             return Some(job);
@@ -352,7 +359,7 @@ impl LooperTable {
             self.halted.push(key);
             return None;
         }
-        if !has_locks && !self.take_booked(&job, effects) {
+        if !has_locks && !self.take_booked(&job, follow_up) {
             return None;
         }
         self.begun += 1;
@@ -360,12 +367,13 @@ impl LooperTable {
         Some(job)
     }
 
-    /// Notes how the turn of a task has ended. The lane still has the job.
-    pub(super) fn has_run(&mut self, job: &Arc<PostedJob>, run: JobRun, effects: &mut Effects) {
+    /// Notes how the turn of a task has ended. The lane keeps the job, so that nothing of a user is
+    /// dropped under the lock.
+    pub(super) fn has_run(&mut self, job: &Arc<PostedJob>, run: JobRun, follow_up: &mut FollowUp) {
         let looper = &job.looper;
         self.lanes.standby.task_ended();
         if looper.is_world() {
-            return self.world_has_run(effects);
+            return self.world_has_run(follow_up);
         }
         if run == JobRun::Waits && !self.is_aborted {
             let was_woken = looper.with(|state| {
@@ -373,13 +381,13 @@ impl LooperTable {
                 phase == LooperPhase::Running { is_woken: true }
             });
             if was_woken {
-                self.resume(looper, effects);
+                self.resume(looper, follow_up);
             }
             return;
         }
         if run == JobRun::Waits {
             job.body.take(TaskError::Cancelled, true);
-            effects.over(job.clone());
+            follow_up.over(job.clone());
         }
         self.awaits.remove(&looper.key);
         self.begun -= 1;
@@ -387,18 +395,19 @@ impl LooperTable {
             self.guards -= job.guards();
         }
         if run != JobRun::Never || !mutant("a_cancelled_task_keeps_its_locks") {
-            self.give_back(job, usize::MAX, run != JobRun::Never, effects);
+            self.give_back(job, usize::MAX, run != JobRun::Never, follow_up);
         }
-        // The lane that calls this looks for work at once, so it need not be woken.
+        // The lane that calls this asks for a job in this change or is polled again. So what becomes
+        // ready here wakes no lane, and that includes the loopers that get these locks.
         let was_waking = self.lanes.set_waking(true);
-        self.move_on(looper.key, true, effects);
-        self.serve_granted(effects);
+        self.move_on(looper.key, true, follow_up);
+        self.serve_granted(follow_up);
         self.lanes.set_waking(was_waking);
     }
 
     /// Notes that a task of the world has ended.
-    fn world_has_run(&mut self, effects: &mut Effects) {
-        self.is_world_running = false;
+    fn world_has_run(&mut self, follow_up: &mut FollowUp) {
+        self.is_world_task_running = false;
         if self.world.is_empty() && !mutant("halted_loopers_stay") {
             for key in std::mem::take(&mut self.halted).into_iter().rev() {
                 let head = self.at(key).head();
@@ -406,13 +415,13 @@ impl LooperTable {
                     .push_first(head.map_or(0, |job| job.priority), key);
             }
         }
-        effects.wake_waiters();
-        self.summon(effects);
-        self.judge_end(effects);
+        follow_up.wake_waiters();
+        self.summon(follow_up);
+        self.judge_end(follow_up);
     }
 
     /// Notes that the future of a looper's task was woken.
-    pub(super) fn woken(&mut self, looper: &Arc<LooperCell>, effects: &mut Effects) {
+    pub(super) fn woken(&mut self, looper: &Arc<LooperCell>, follow_up: &mut FollowUp) {
         let is_suspended = looper.with(|state| {
             if let LooperPhase::Running { is_woken } = &mut state.phase {
                 *is_woken = true;
@@ -420,17 +429,17 @@ impl LooperTable {
             state.phase == LooperPhase::Suspended
         });
         if is_suspended {
-            self.resume(looper, effects);
+            self.resume(looper, follow_up);
         }
     }
 
-    fn resume(&mut self, looper: &LooperCell, effects: &mut Effects) {
+    fn resume(&mut self, looper: &LooperCell, follow_up: &mut FollowUp) {
         let priority = looper.with(|state| {
             state.phase = LooperPhase::Resumed;
             state.head.as_ref().map_or(0, |job| job.priority)
         });
         self.ready.push(priority, looper.key);
-        effects.wake(self.lanes.summon(&mut self.steward));
+        follow_up.wake(self.lanes.summon(&mut self.steward));
     }
 
     pub(super) fn stats(&self) -> LooperStats {
@@ -451,11 +460,12 @@ impl LooperTable {
         stats
     }
 
-    /// Lets the loopers go on that were granted a lock. Each change ends with this.
+    /// Lets the loopers go on that were granted a lock. Each change ends with this; parts of one call
+    /// it, too.
     #[inline]
-    pub(super) fn serve_granted(&mut self, effects: &mut Effects) {
+    pub(super) fn serve_granted(&mut self, follow_up: &mut FollowUp) {
         while let Some(key) = self.granted.pop_front() {
-            self.was_granted(key, effects);
+            self.was_granted(key, follow_up);
         }
     }
 }

@@ -160,13 +160,13 @@ where
                 *is_dropping = true;
                 Err(left.take())
             }
-            Some(end) if !end.is_dropping => Ok(show(state)),
+            Some(end) if !end.is_dropping => Ok(show_end(state)),
             // It has not ended, or another call drops the work and then shows the end.
             _ => Ok((None, None)),
         });
         let (waker, unwanted) = shown.unwrap_or_else(|left| {
             contain(|| drop(left));
-            self.state.with(show)
+            self.state.with(show_end)
         });
         if let Some(waker) = waker {
             waker.wake();
@@ -201,8 +201,8 @@ where
     }
 }
 
-/// Shows the end of a job. Returns whom to wake, and an end that nobody awaits.
-fn show<F, Fut: Future>(
+/// Shows the end of a job, whose work is gone. Returns whom to wake, and an end that nobody awaits.
+fn show_end<F, Fut: Future>(
     state: &mut Outcome<JobWork<F, Fut>, WorkEnd<F, Fut>>,
 ) -> (Option<KeptWaker>, Option<WorkEnd<F, Fut>>) {
     let waker = state.show();

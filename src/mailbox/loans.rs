@@ -152,7 +152,8 @@ impl<M> Mailbox<M> {
         self.lock(|_, contents| contents.hooks().map_or(0, |hooks| hooks.incarnations))
     }
 
-    /// Counts the end of an incarnation, and returns how many have ended.
+    /// Counts an incarnation that has ended, and returns the number of the next one. A restart counts
+    /// it when that one begins, `Context::incarnation` when it has returned.
     #[cold]
     pub(crate) fn count_incarnation(&self) -> u64 {
         self.lock_hooks(|_, hooks| {

@@ -13,8 +13,8 @@
 //!   order.
 //! - QUEUE-2: only the last block has room, and no block in the list is empty, except a spare that
 //!   `push` has just added.
-//! - QUEUE-3: a [`TakenMessage`] message is read before its queue or batch is used again: that of a queue in
-//!   the same critical section. Until then no other code uses the slot of the message. An
+//! - QUEUE-3: a [`TakenMessage`] is read before its queue or batch is used again. One of a mailbox's
+//!   queue is read before the lock is released. Until then no other code uses its slot. An
 //!   [`Emptied`] block has left its list, so no queue and no batch uses it.
 #![expect(
     unsafe_code,
@@ -263,7 +263,7 @@ impl<M> Drop for Batch<M> {
 }
 
 /// A message that has left its queue or batch, and is still in its block. So a large one of a batch
-/// is moved to its receiver at once.
+/// is copied once, straight to its receiver.
 #[must_use = "a message that is not read is lost"]
 pub(crate) struct TakenMessage<M> {
     target: NonNull<M>,

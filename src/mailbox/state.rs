@@ -4,11 +4,15 @@
 //! section, and a read of the word never sees half of one. A read without the lock is a hint.
 //!
 //! ```text
-//!              schedule             wake
+//!                wake               wake
 //!   dormant ─────────────> ACTIVE ─────────> ACTIVE|NOTIFIED
 //!      ^                     │ ^                │
 //!      └──────── rest ───────┘ └─ begin, rest ──┘     end: ENDED, from any state
 //! ```
+//!
+//! From dormant, the caller of `wake` schedules the actor. RECEIVING is independent of these states:
+//! `rest` sets it for a waiting `recv`, and `arrived` (a message, a close) clears it and wakes.
+//! Without it a message wakes nobody.
 //!
 //! An actor is active from its scheduling until its turn ends in `rest`. If no wake-up came since
 //! the scheduling, `begin` changes nothing and only reads the word. `rest` sees a wake-up that
@@ -26,12 +30,14 @@ impl Flags {
     const LOCKED: Flags = Flags(1);
     /// The actor's one runnable exists, or its future is being polled.
     pub(crate) const ACTIVE: Flags = Flags(1 << 1);
-    /// The actor was woken since it was scheduled. The coming turn looks for the cause, or the
-    /// actor is scheduled again.
+    /// The actor was woken since it was scheduled. The next turn clears this as it begins, since its
+    /// poll comes after the cause. Set during a turn, it schedules the actor again.
     pub(crate) const NOTIFIED: Flags = Flags(1 << 2);
-    /// `recv` waits, so a message wakes the actor. Not set while the actor awaits something else.
+    /// `recv` waits, or a restartable actor for the end of its mailbox (`poll_end`): a message wakes
+    /// the actor. Not set while it awaits anything else.
     pub(crate) const RECEIVING: Flags = Flags(1 << 3);
-    /// `recv` waits in another task, so a message wakes the stored waker.
+    /// As `RECEIVING`, but a message wakes the stored waker. That is the one of another task or, in
+    /// `poll_end`, perhaps the actor's own.
     pub(crate) const FOREIGN: Flags = Flags(1 << 4);
     /// The mailbox's queue contains messages.
     pub(crate) const FILLED: Flags = Flags(1 << 5);

@@ -320,7 +320,7 @@ pub(crate) fn clock(kind: DeadlineKind, waker: &Waker) -> Option<Arc<dyn TimerCl
         } else {
             None
         };
-        // A stage without a runtime: only the thread of the process can fire other deadlines.
+        // Hidden, so of a stage without a runtime: only the thread of the process can fire other deadlines.
         own.or_else(|| (!is_hidden).then(|| context.runtime.clone() as Arc<dyn TimerClock>))
     })
 }

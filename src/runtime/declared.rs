@@ -35,7 +35,7 @@ impl DeclaredEnds {
 
 /// A moment of quiescence: the number of the last waiter by then, and what waited forever.
 pub(crate) struct Quiescence {
-    pub(crate) askers: u64,
+    pub(crate) quiescence_waits: u64,
     /// The asks that end.
     pub(crate) deadlocked: Vec<ListedAsk>,
     /// The other waits of actors.

@@ -179,8 +179,9 @@ impl Inner {
 
     /// Takes an entry that no worker of this runtime pushes.
     fn push(&self, entry: Queued) {
-        // Each push is followed by a fence, which pairs with those in `ShutdownState::finish` and
-        // `complete`: either the shutdown sees the push, or this thread sees its phase.
+        // Each push is followed by a SeqCst fence: in `WorkerSleep::notify`, in `Parking::notify`, or
+        // below. It pairs with those in `ShutdownState::finish` and `complete`: either the shutdown sees
+        // the push, or this thread sees its phase.
         if !self.shutdown.has_begun() || self.is_simulated() {
             self.scheduler
                 .push_outside(self, scheduler::runnable(entry));
@@ -211,8 +212,8 @@ impl Inner {
         }
     }
 
-    /// Does the same where a policy may have given the task to another runtime, whose worker runs
-    /// it (EXECUTOR-1).
+    /// Does what `push` does, and keeps the runtime until it returns (EXECUTOR-1): a policy may have
+    /// given the task to another runtime, whose worker does not own this one.
     #[inline(never)]
     fn push_kept(self: &Arc<Self>, entry: Queued) {
         self.clone().push(entry);
@@ -237,8 +238,8 @@ impl TimerClock for Inner {
     }
 
     fn armed(&self, earliest: bool, waker: &Waker) {
-        // The deadline wakes the task of this turn alone, which cannot run before the turn has ended.
-        // So this worker itself sees to it then.
+        // If the waker is that of this turn's task, that task cannot run before the turn has ended. Then
+        // no keeper need be appointed: the worker sees to the deadline when the turn has ended.
         let by_turn = context::with(|context| {
             let local = context?.local_of(self)?;
             task::is_own_waker(waker).then(|| local.set_unkept_deadline())
@@ -247,7 +248,7 @@ impl TimerClock for Inner {
             return;
         };
         match &self.scheduler.policy {
-            // The worker of this turn has noted it, and its sleep looks at all deadlines.
+            // The worker has noted it. A keeper that is there sleeps until an earlier deadline already.
             PolicyImpl::Stealing(_) if by_turn.is_some() && !earliest => {}
             PolicyImpl::Stealing(stealing) => {
                 let sleep = &stealing.queues.sleep;
@@ -267,10 +268,10 @@ impl TimerClock for Inner {
     }
 
     fn emptied(&self) {
-        // Who looks for the end of a wait does so after the wait was counted in `activity`, and looks
-        // at the deadlines under their lock. So if it still saw this one, the wait is counted by now,
-        // and this thread looks in its place.
-        if self.scheduler.activity.is_asked() {
+        // `find_end` reads `activity.is_awaited()`, then the deadlines under their lock. If this deadline
+        // made it give up, the wait for which it looked was counted before. So that is seen here, and
+        // this thread declares instead.
+        if self.scheduler.activity.is_awaited() {
             self.declare();
         }
     }
@@ -309,7 +310,7 @@ impl SchedulerOwner for Inner {
         Inner::until_silence(self)
     }
 
-    fn is_silent(&self) {
+    fn find_endless_waits(&self) {
         self.find_silent_from_sleep();
     }
 

@@ -40,9 +40,10 @@ pub(crate) struct RuntimeOptions {
     pub(crate) detect_deadlocks: bool,
     /// Waits are noted. Those that never end are reported, but for a driver or a simulation.
     pub(super) endless_waits: bool,
-    /// Deadlocks are detected, or there is a tracer.
+    /// Deadlocks are detected, messages are traced, or the runtime is simulated.
     pub(super) lists_asks: bool,
-    /// The runtime is never the current one.
+    /// The runtime is never the current one: it was made for a stage without a runtime, and no worker
+    /// of it runs.
     pub(crate) hidden: bool,
     /// The process that has the runtime's threads.
     pub(crate) process: Process,

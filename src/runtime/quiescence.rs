@@ -84,10 +84,12 @@ impl Inner {
         for cycle in &end.cycles {
             self.warnings.warn(&Warning::Deadlock(cycle.path.clone()));
         }
-        if end.askers > self.scheduler.activity.notified() && self.options.detect_deadlocks {
+        if end.quiescence_waits > self.scheduler.activity.notified()
+            && self.options.detect_deadlocks
+        {
             self.warn_of_lonely_actors();
         }
-        self.scheduler.activity.notify(end.askers);
+        self.scheduler.activity.notify(end.quiescence_waits);
         self.declared.waiters.wake_all();
     }
 
@@ -98,7 +100,7 @@ impl Inner {
         // Acquire: sees everything that threads no longer counted have put into queues
         // (ACTIVITY-1).
         let before = activity.read(Ordering::Acquire);
-        if activity.is_active(before) || !activity.is_asked() {
+        if activity.is_active(before) || !activity.is_awaited() {
             return None;
         }
         let left = match self.timers.left() {
@@ -124,12 +126,12 @@ impl Inner {
             true => deadlock::cycles(&waits),
             false => Vec::new(),
         };
-        let askers = activity.askers();
-        if deadlocked.is_empty() && cycles.is_empty() && askers <= activity.notified() {
+        let quiescence_waits = activity.quiescence_waits();
+        if deadlocked.is_empty() && cycles.is_empty() && quiescence_waits <= activity.notified() {
             return None;
         }
         let end = Quiescence {
-            askers,
+            quiescence_waits,
             deadlocked,
             waits,
             cycles,
@@ -298,7 +300,9 @@ impl Future for Quiescent {
         let declared = &this.runtime.declared;
         let activity = &this.runtime.scheduler.activity;
         let first = this.number.is_none();
-        let number = *this.number.get_or_insert_with(|| activity.ask());
+        let number = *this
+            .number
+            .get_or_insert_with(|| activity.await_quiescence());
         let happened = || activity.notified() >= number || this.runtime.is_over();
         let polled = declared.waiters.poll(&mut this.ticket, cx, happened);
         if first && polled.is_pending() && !mutant("a_watcher_does_not_look") {

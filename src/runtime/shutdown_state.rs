@@ -102,7 +102,7 @@ impl ShutdownState {
     pub(crate) fn complete(&self) {
         self.phase
             .store(ShutdownPhase::Completed as usize, Ordering::SeqCst);
-        // SeqCst pairs with the fence in `Sleep::notify`: the drain that follows sees every push
+        // SeqCst pairs with the fence after a push (`Inner::push`): the drain that follows sees every push
         // whose thread did not see this store.
         fence(Ordering::SeqCst);
     }

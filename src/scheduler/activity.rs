@@ -26,7 +26,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) struct ActivityCount {
     word: AtomicU64,
     /// The number of waits for quiescence since the runtime was built.
-    askers: AtomicU64,
+    quiescence_waits: AtomicU64,
     /// The number of the last wait that was completed.
     notified: AtomicU64,
     /// The number of pending asks that must be completed if their wait is a deadlock.
@@ -40,7 +40,7 @@ impl ActivityCount {
     pub(crate) fn new() -> Self {
         ActivityCount {
             word: AtomicU64::new(0),
-            askers: AtomicU64::new(0),
+            quiescence_waits: AtomicU64::new(0),
             notified: AtomicU64::new(0),
             asks: AtomicUsize::new(0),
         }
@@ -62,7 +62,7 @@ impl ActivityCount {
         // SeqCst pairs with the fence in `ask` and in `ask_waits`: either the last activity sees
         // the wait, or the waiter sees zero.
         fence(Ordering::SeqCst);
-        self.is_asked()
+        self.is_awaited()
     }
 
     /// Returns a reading of the word, to be compared with a later one.
@@ -82,9 +82,9 @@ impl ActivityCount {
     }
 
     /// Returns whether a wait for quiescence or an ask is pending.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         // Relaxed: ordered by the fences.
-        self.askers() > self.notified() || self.asks.load(Ordering::Relaxed) > 0
+        self.quiescence_waits() > self.notified() || self.asks.load(Ordering::Relaxed) > 0
     }
 
     /// Notes that an ask is pending. Its asker is counted, or does not matter to quiescence.
@@ -102,18 +102,18 @@ impl ActivityCount {
     }
 
     /// Registers a wait for the next quiescence; returns its number, counted from 1.
-    pub(crate) fn ask(&self) -> u64 {
+    pub(crate) fn await_quiescence(&self) -> u64 {
         // Relaxed: ordered by the fence.
-        let number = self.askers.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.quiescence_waits.fetch_add(1, Ordering::Relaxed) + 1;
         // SeqCst pairs with the fence in `dec`.
         fence(Ordering::SeqCst);
         number
     }
 
     /// Returns the number of the last wait.
-    pub(crate) fn askers(&self) -> u64 {
+    pub(crate) fn quiescence_waits(&self) -> u64 {
         // Relaxed: ordered by the fences.
-        self.askers.load(Ordering::Relaxed)
+        self.quiescence_waits.load(Ordering::Relaxed)
     }
 
     /// Returns the number of the last wait that was completed.
@@ -123,8 +123,8 @@ impl ActivityCount {
     }
 
     /// Completes the waits up to this number. Two threads may do so at once, for different moments.
-    pub(crate) fn notify(&self, askers: u64) {
-        let more = |notified| (notified < askers).then_some(askers);
+    pub(crate) fn notify(&self, quiescence_waits: u64) {
+        let more = |notified| (notified < quiescence_waits).then_some(quiescence_waits);
         // Release pairs with the Acquire in `notified`; Relaxed on failure, which publishes nothing.
         let _ = self
             .notified

@@ -186,8 +186,8 @@ impl<'a> Duties<'a> {
     }
 
     /// Looks for waits that never end.
-    pub(super) fn is_silent(&self) {
-        self.owner.is_silent();
+    pub(super) fn find_endless_waits(&self) {
+        self.owner.find_endless_waits();
     }
 
     /// Returns whether another thread has taken over this worker, so that this one must not wait.
@@ -225,11 +225,11 @@ pub(crate) trait SchedulerOwner: Send + Sync {
     fn worker_sleeps(&self);
 
     /// Returns how long a worker that sleeps waits before it is to look whether it
-    /// [is silent](SchedulerOwner::is_silent), if nothing else runs.
+    /// [looks for endless waits](SchedulerOwner::find_endless_waits), if nothing else runs.
     fn until_silence(&self) -> Option<Duration>;
 
     /// Looks for waits that never end, since nothing has run for that time.
-    fn is_silent(&self);
+    fn find_endless_waits(&self);
 
     /// Takes a runnable in a runtime without workers; `again`: it was woken during its own turn.
     fn push_elsewhere(&self, runnable: Runnable, again: bool);

@@ -7,9 +7,10 @@
 //!
 //! # Invariants
 //! - QUEUES-1: an entry is in one queue, or owned by one worker.
-//! - QUEUES-2: a push to a ring, a backlog or the injector is followed by `WorkerSleep::notify`,
-//!   and a push to a slot by `WorkerSleep::notify_slot`. The exception is a task that wakes itself,
-//!   if at most the newest entry precedes it.
+//! - QUEUES-2: a push of a new entry to a ring, a backlog or the injector is followed by
+//!   `WorkerSleep::notify`, and to a slot by `WorkerSleep::notify_slot`. The exception is a task that
+//!   wakes itself, if at most the newest entry precedes it. An entry that moves between queues is not
+//!   announced again: who ends a search or goes to sleep looks at all queues.
 //! - QUEUES-3: a ring has one owner at a time (RING-1): the first `LocalQueue` of its index, until
 //!   that is dropped or gives it up.
 
@@ -474,10 +475,11 @@ impl Drop for LocalQueue {
     }
 }
 
-/// Turns an entry that was taken from a queue into its runnable.
+/// Turns an entry that the caller owns into its runnable.
 pub(crate) fn runnable(entry: Queued) -> Runnable {
     #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
-    // SAFETY: (QUEUES-1) the entry was taken from a queue, so this thread alone owns it.
+    // SAFETY: (QUEUES-1) the entry was taken from a queue or is not in one yet, so this thread alone
+    // owns it.
     unsafe {
         Runnable::from_raw(entry)
     }

@@ -45,7 +45,7 @@ struct Sleepers {
     /// The workers that sleep.
     stack: SleeperStack,
     /// The sleeper that wakes by a timeout, for deadlines and to watch. It is at the bottom of the
-    /// stack, and is woken for work before others only for its thread.
+    /// stack, so it is woken for work last, unless its driver runs on the thread that pushes.
     keeper: Option<usize>,
     /// The deadline until which the keeper sleeps at most. A new keeper looks for itself.
     kept: Option<Instant>,
@@ -71,8 +71,8 @@ pub(crate) trait View {
     fn until_silence(&self) -> Option<Duration> {
         None
     }
-    /// Looks, after that time. The worker has a duty then if it has found something.
-    fn is_silent(&self) {}
+    /// Looks for waits that never end, after that time. If there are any, the worker has a duty.
+    fn find_endless_waits(&self) {}
 }
 
 /// Returns the time until a deadline, or zero if it has passed.
@@ -134,12 +134,10 @@ impl WorkerSleep {
         }
     }
 
-    /// Notes that a deadline was armed, and wakes the keeper if that sleeps beyond the `next` one.
-    ///
-    /// `by_turn`: it wakes only the task whose turn has armed it on a worker. That task
-    /// cannot run before its turn has ended. Then the worker keeps the deadline itself if it
-    /// sleeps next, and hands it over otherwise. Any other deadline needs a keeper at once: the
-    /// turn that armed it may block its worker.
+    /// Notes that a deadline was armed. A keeper that sleeps beyond the `next` one is woken in any
+    /// case, since a later hand-over only looks whether there is a keeper. If there is none, one is
+    /// appointed, unless the deadline is `by_turn`: it wakes only the task whose turn has armed it on
+    /// a worker. That worker sees to it after the turn. Any other turn may block its worker.
     pub(crate) fn notify_deadline(&self, next: Instant, by_turn: bool) {
         let sleepers = self.sleepers.lock();
         let (keeper, kept) = (sleepers.keeper, sleepers.kept);
@@ -196,8 +194,8 @@ impl WorkerSleep {
         self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
         let was_keeper = sleepers.keeper == Some(woken);
         let watched = self.dismiss(&mut sleepers, woken);
-        // A sleeper that is woken for its thread may be the keeper while others sleep: one of these
-        // inherits its duties.
+        // A sleeper that was chosen because its driver runs on this thread may be the keeper while
+        // others sleep: one of these inherits its duties.
         let heir = if was_keeper && !mutant("a_keeper_leaves_no_heir") {
             sleepers.stack.bottom()
         } else {
@@ -218,7 +216,7 @@ impl WorkerSleep {
     }
 
     /// Counts a sleeper that woke up, before it takes anything.
-    pub(crate) fn rise(&self) {
+    pub(crate) fn count_awake(&self) {
         self.activity.iter().for_each(|activity| activity.inc());
     }
 
@@ -403,7 +401,7 @@ impl WorkerSleep {
             let woken = self.parkers[me].park_timed(wait.or(silence));
             if !woken && silence.is_some() {
                 // Still a sleeper. If another thread wakes it meanwhile, it finds a token.
-                view.is_silent();
+                view.find_endless_waits();
             } else if let Some(woken) = self.get_up(me, view, !woken && wait.is_some()) {
                 return woken;
             }
@@ -440,7 +438,7 @@ impl WorkerSleep {
         let mut sleepers = self.sleepers.lock();
         if !sleepers.stack.contains(me) {
             if !mutant("counted_only_after_the_take") {
-                self.rise();
+                self.count_awake();
             }
             return Some(Woken::ByWork);
         }
@@ -450,7 +448,7 @@ impl WorkerSleep {
         }
         sleepers.stack.remove(me);
         self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
-        self.rise();
+        self.count_awake();
         let watching = self.dismiss(&mut sleepers, me);
         Some(Woken::ByItself { watching })
     }

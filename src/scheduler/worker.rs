@@ -188,6 +188,7 @@ impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
 
     /// Attends to other duties: there is nothing to run, or something that precedes it.
     fn see_to_duties(&self) {
+        // This worker may have been the keeper, and is awake. A busy one was not: the keeper sleeps on.
         if self.employer.fire(Instant::now()) > 0 {
             self.local.set_unkept_deadline();
         }

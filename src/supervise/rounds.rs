@@ -53,6 +53,7 @@ impl Supervising {
     /// Lets a child begin.
     pub(super) fn begin(&mut self, id: u64) {
         self.set_phase(id, ChildPhase::Beginning);
+        // Only while the child or the tree stops: otherwise nothing limits a begin.
         self.begin_grace(id);
         self.order(id, BondOrder::Run);
     }

@@ -34,7 +34,7 @@ use super::handle::TaskHandle;
 use super::handle::{TaskOutcome, UnobservedPanic};
 use super::key::LiveIndex;
 use super::key::TaskKey;
-use super::run::{self, CurrentRun};
+use super::run::{self, CurrentTurn};
 use super::runnable::{RunVTable, Runnable};
 use super::state::PollOutcome;
 use super::task_header::{self, TaskHeader, TaskVTable};
@@ -143,7 +143,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         let waker = unsafe { task_header::waker(header) };
         // SAFETY: (TASK-3) this is the turn.
         let run_part = unsafe { &mut *cell.run_part() };
-        let turn = CurrentRun::of_task(header.cast());
+        let turn = CurrentTurn::of_task(header.cast());
         // SAFETY: (RUN-1, TASK-2) the task does not end before the poll has returned; (RUN-2) the
         // guard is dropped below.
         let entered = unsafe { turn.enter() };

@@ -4,10 +4,11 @@
 //! actors.
 //!
 //! # Invariants
-//! - EXECUTOR-1: `schedule` may be called on a bitwise copy of a task's executor. The original may
-//!   be dropped as soon as the runnable is handed over. So until `schedule` returns, another owner
-//!   keeps the executor alive: the calling thread, if only threads that own it run its tasks, or
-//!   else a clone.
+//! - EXECUTOR-1: `schedule` may be called by a holder of a reference to the cell, which keeps the cell
+//!   and its executor: a sender or a waker. At the end of a turn it is called on a bitwise copy of the
+//!   executor, and the original may be dropped as soon as the runnable is handed over. Then another
+//!   owner keeps the executor until `schedule` returns: the calling thread, if only threads that own
+//!   it run its tasks, or else a clone.
 
 use std::ptr::NonNull;
 use std::task::Waker;

@@ -43,7 +43,8 @@ pub struct Header {
 pub(crate) struct Label(u64);
 
 impl Label {
-    /// The mark of a cell whose executor traces each message.
+    /// The mark of a cell whose executor traces each message: in a simulation, or for a tracer of the
+    /// user. The latter alone also sets `Flags::TRACED`.
     pub(crate) const TRACED: u8 = 1;
     /// The mark of a cell whose executor knows where it was spawned.
     pub(crate) const LOCATED: u8 = 2;

@@ -29,7 +29,7 @@ use crate::error::{AskDetail, AskError, Refusal};
 /// The slot of a lost reply.
 pub(crate) trait Lost {
     /// Gives the asker this error.
-    fn complete(self: Box<Self>, error: AskError);
+    fn fail(self: Box<Self>, error: AskError);
 }
 
 /// A cause that replies on this thread are lost for.
@@ -90,9 +90,9 @@ fn named_by<R>(error: &dyn Fn() -> AskError, f: impl FnOnce() -> R) -> R {
 }
 
 /// Completes the slot of a lost reply, or keeps it until the panic that unwinds was caught.
-pub(crate) fn complete(lost: Box<dyn Lost + '_>) {
+pub(crate) fn lose(lost: Box<dyn Lost + '_>) {
     if let Some(error) = named() {
-        return lost.complete(error);
+        return lost.fail(error);
     }
     if !std::thread::panicking() {
         complete_unless_unwinding();
@@ -103,11 +103,11 @@ pub(crate) fn complete(lost: Box<dyn Lost + '_>) {
         let _ = KEPT.try_with(|all| all.borrow_mut().extend(kept.take()));
         // It is left if the thread ends, without the list.
         if let Some(KeptLoss { reply, .. }) = kept {
-            reply.complete(AskError::NoReply(AskDetail::default()));
+            reply.fail(AskError::NoReply(AskDetail::default()));
         }
         return;
     }
-    lost.complete(AskError::NoReply(AskDetail::default()));
+    lost.fail(AskError::NoReply(AskDetail::default()));
 }
 
 /// Returns the error that was named for replies that the innermost turn loses now.
@@ -166,6 +166,6 @@ fn complete_all(chosen: impl Fn(&KeptLoss) -> bool, detail: AskDetail) {
         all.extract_if(.., |kept| chosen(kept)).collect::<Vec<_>>()
     });
     for KeptLoss { reply, .. } in kept.into_iter().flatten() {
-        reply.complete(AskError::NoReply(detail.clone()));
+        reply.fail(AskError::NoReply(detail.clone()));
     }
 }

@@ -50,7 +50,7 @@ pub(crate) const LOST: u8 = 8;
 pub(crate) const NOTED: u8 = 16;
 
 /// A turn in progress, on the stack of its thread.
-pub(crate) struct CurrentRun {
+pub(crate) struct CurrentTurn {
     /// The task or actor, as its runnable's raw pointer.
     of: NonNull<()>,
     /// The reader of the actor's context (RUN-3).
@@ -70,7 +70,7 @@ pub(crate) struct CurrentRun {
 
 crate::sync::thread_local! {
     /// The innermost turn.
-    static RUN: Cell<Option<NonNull<CurrentRun>>> = const { Cell::new(None) };
+    static RUN: Cell<Option<NonNull<CurrentTurn>>> = const { Cell::new(None) };
 }
 crate::sync::thread_local! {
     /// The number of messages left to a thread that has no turn.
@@ -81,11 +81,11 @@ crate::sync::thread_local! {
     static WITHOUT_CONTEXT: Cell<u64> = const { Cell::new(0) };
 }
 
-impl CurrentRun {
+impl CurrentTurn {
     /// Creates the turn of a task, given its runnable's raw pointer.
     #[inline]
     pub(crate) fn of_task(of: NonNull<()>) -> Self {
-        CurrentRun::new(of, NonNull::dangling(), (BATCH, 0), 0)
+        CurrentTurn::new(of, NonNull::dangling(), (BATCH, 0), 0)
     }
 
     /// Creates the turn of an actor, given its runnable's raw pointer and the reader of its
@@ -104,7 +104,7 @@ impl CurrentRun {
         batches: (u32, u32),
         terminations: Option<u64>,
     ) -> Self {
-        CurrentRun::new(of, reader, batches, terminations.unwrap_or(u64::MAX))
+        CurrentTurn::new(of, reader, batches, terminations.unwrap_or(u64::MAX))
     }
 
     #[inline]
@@ -114,7 +114,7 @@ impl CurrentRun {
         (batch, more): (u32, u32),
         terminations: u64,
     ) -> Self {
-        CurrentRun {
+        CurrentTurn {
             of,
             reader,
             terminations,
@@ -180,8 +180,8 @@ impl CurrentRun {
 /// Restores the outer turn as the innermost when it is dropped.
 #[must_use = "the turn ends when this is dropped"]
 pub(crate) struct Entered<'a> {
-    outer: Option<NonNull<CurrentRun>>,
-    _turn: PhantomData<&'a CurrentRun>,
+    outer: Option<NonNull<CurrentTurn>>,
+    _turn: PhantomData<&'a CurrentTurn>,
 }
 
 impl Drop for Entered<'_> {
@@ -225,8 +225,8 @@ pub(crate) fn is_own_without_context(actor: u64) -> bool {
 }
 
 crate::sync::own_static! {
-    /// The number of times that an actor of this process was killed or cancelled. While it does not
-    /// change, a turn need not read the state word of its actor, which senders write.
+    /// The number of times that an actor of this process was killed, cancelled or stopped at once.
+    /// While it does not change, a turn need not read the state word of its actor, which senders write.
     static TERMINATIONS: CachePadded<AtomicU64> = CachePadded(AtomicU64::new(0));
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn terminations() -> u64 {
     TERMINATIONS.0.load(Ordering::Acquire)
 }
 
-/// Counts the termination of an actor.
+/// Counts that an actor was killed, cancelled or stopped at once.
 pub(crate) fn count_termination() {
     let order = if mutant("termination_counted_relaxed") {
         Ordering::Relaxed
@@ -264,14 +264,14 @@ pub(crate) fn unnote(of: NonNull<()>, note: u8) {
 /// actor's.
 #[inline]
 pub(crate) fn reader_of(of: NonNull<()>) -> Option<NonNull<()>> {
-    with_own(of, CurrentRun::reader)
+    with_own(of, CurrentTurn::reader)
 }
 
 /// Returns whether this thread's innermost turn is that of `of`, and no actor was terminated since
 /// it began.
 #[inline]
 pub(crate) fn is_undisturbed(of: NonNull<()>) -> bool {
-    with_own(of, CurrentRun::is_undisturbed) == Some(true)
+    with_own(of, CurrentTurn::is_undisturbed) == Some(true)
 }
 
 /// Returns whether this thread has handled as many messages as it may at a time. The count then
@@ -327,14 +327,14 @@ fn with_left<R>(f: impl FnOnce(&Cell<u32>, u32) -> R) -> Option<R> {
 
 /// Calls `f` with this thread's innermost turn, if that is the turn of `of`.
 #[inline(always)]
-pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&CurrentRun) -> R) -> Option<R> {
+pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&CurrentTurn) -> R) -> Option<R> {
     innermost().filter(|run| run.of == of).map(f)
 }
 
 /// Returns the innermost turn. The caller uses it only within its own call, in which the turn does
 /// not end.
 #[inline(always)]
-fn innermost<'a>() -> Option<&'a CurrentRun> {
+fn innermost<'a>() -> Option<&'a CurrentTurn> {
     let run = RUN.try_with(Cell::get).ok().flatten();
     // SAFETY: (RUN-2) the turn is in progress, further down this stack.
     run.map(|run| unsafe { run.as_ref() })
@@ -465,7 +465,8 @@ pub(crate) fn note_waits() {
     NOTES_WAITS.store(1, Ordering::Relaxed);
 }
 
-/// Notes that the task of this waker waits for an actor, after it has left its waker there once.
+/// Notes that the task of this waker waits for an actor. The caller has left exactly one waker for
+/// this wait.
 #[inline]
 pub(crate) fn note_wait_for(waker: &Waker, for_what: WaitsFor, to: impl FnOnce() -> u64) {
     // Relaxed: as above.

@@ -22,7 +22,7 @@ use crate::instant::Instant;
 use crate::mailbox::{Batch, LabelFn, RunOutcome, RunStart, Termination, Wake};
 use crate::sync::atomic::Ordering;
 use crate::task::quota::Quota;
-use crate::task::run::{self, CurrentRun};
+use crate::task::run::{self, CurrentTurn};
 use crate::task::{
     ActorExecutor, Delivery, Ending, Header, Look, NotedWait, NotedWaits, Runnable, SenderAction,
     TaskHooks, VTable, WaitsFor, as_run, loss, take_waits,
@@ -226,9 +226,10 @@ where
         unsafe { Self::of(header) }.executor.hooks().into()
     }
 
-    // -- the run --------------------------------------------------------------------------------
+    // -- the run: a turn, or the drop of a terminated cell ---------------------------------------
 
-    /// Begins a run. Returns its turn or, if the actor was terminated, how.
+    /// Begins a run, which has the lifecycle until `rest` or `end` (CELL-3). Returns the turn in which
+    /// the future is polled or, if the actor was terminated, how: then this run drops the cell.
     ///
     /// # Safety
     /// (CELL-1, RUN-3) The header and the reader are of this cell. (CELL-3) Called by the run.
@@ -238,7 +239,8 @@ where
         header: NonNull<Header>,
         reader: NonNull<()>,
         quota: Quota,
-    ) -> Result<(CurrentRun, TurnQuota), Termination> {
+    ) -> Result<(CurrentTurn, TurnQuota), Termination> {
+        // Before `begin`: a termination that this misses is counted later, and then disturbs the turn.
         let terminations = run::terminations();
         let looks_first = match self.core.mailbox.state.begin() {
             // Tracing reports every message, so a traced run takes the slow path for each.
@@ -253,7 +255,7 @@ where
         let terminations = (!looks_first).then_some(terminations);
         // SAFETY: guaranteed by the caller.
         let run =
-            unsafe { CurrentRun::of_actor(as_run(header), reader, (batch, more), terminations) };
+            unsafe { CurrentTurn::of_actor(as_run(header), reader, (batch, more), terminations) };
         let allowed = TurnQuota {
             batch,
             quota,
@@ -282,7 +284,7 @@ where
 
     /// Returns the quota of the next turn, if this turn has used up its batch.
     #[inline]
-    pub(super) fn next_quota(&self, turn: &CurrentRun, allowed: TurnQuota) -> Option<Quota> {
+    pub(super) fn next_quota(&self, turn: &CurrentTurn, allowed: TurnQuota) -> Option<Quota> {
         match turn.notes() & run::SPENT {
             0 => None,
             _ => self.learn(allowed),
@@ -308,7 +310,7 @@ where
     /// # Safety
     /// (CELL-1) It is the header of a cell with such a base. (CELL-3) Called by the run.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) unsafe fn rest(header: NonNull<Header>, turn: &CurrentRun) -> Option<Termination> {
+    pub(super) unsafe fn rest(header: NonNull<Header>, turn: &CurrentTurn) -> Option<Termination> {
         // SAFETY: guaranteed by the caller; (CELL-4) the cell has not ended.
         let base = unsafe { Self::of(header) };
         let notes = turn.notes();
@@ -338,8 +340,8 @@ where
     /// Has an ask of the actor to itself judged, if it waits for nothing else.
     #[cold]
     #[inline(never)]
-    fn note_waits(&self, header: NonNull<Header>, turn: &CurrentRun) {
-        // Other notes of this address may be of an actor that has ended.
+    fn note_waits(&self, header: NonNull<Header>, turn: &CurrentTurn) {
+        // Without `NOTED`, notes under this pointer are of a cell that was here before.
         let waits = match turn.notes() & run::NOTED {
             0 => NotedWaits::NONE,
             _ => take_waits(header.addr().get()),
@@ -378,17 +380,17 @@ where
     pub(super) fn complete_lost(
         &self,
         header: NonNull<Header>,
-        turn: &CurrentRun,
+        turn: &CurrentTurn,
         fault: Option<&Fault>,
     ) {
         if turn.notes() & run::LOST != 0 {
-            self.complete_kept(header, fault);
+            self.complete_lost_for(header, fault);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn complete_kept(&self, header: NonNull<Header>, fault: Option<&Fault>) {
+    fn complete_lost_for(&self, header: NonNull<Header>, fault: Option<&Fault>) {
         let detail = match fault {
             Some(Fault::Panicked(panic)) => {
                 let text = panic.text().unwrap_or_default().to_owned();

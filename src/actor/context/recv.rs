@@ -77,9 +77,9 @@ impl<M> Context<M> {
         // A large message stays in its batch while the steps return. So it is copied once.
         let polled = match TakenMessage::<M>::IS_LARGE {
             true => self
-                .poll_in_run(waker, Mailbox::receive_of_batch)
+                .poll_in_turn(waker, Mailbox::receive_of_batch)
                 .map(|polled| polled.map(|taken| taken.map(TakenMessage::read))),
-            false => self.poll_in_run(waker, |mailbox, batch| Some(mailbox.receive(batch))),
+            false => self.poll_in_turn(waker, |mailbox, batch| Some(mailbox.receive(batch))),
         };
         polled.unwrap_or_else(|| self.poll_recv_anyhow(waker))
     }
@@ -89,12 +89,12 @@ impl<M> Context<M> {
     /// Returns `None` in every other case, before a message was taken: then `poll_recv_anyhow` does
     /// all of it. `receive` returns `None` if there is news that does not come in a batch.
     #[inline(always)]
-    fn poll_in_run<T>(
+    fn poll_in_turn<T>(
         &mut self,
         waker: &Waker,
         receive: impl FnOnce(&Mailbox<M>, &mut Batch<M>) -> Option<Poll<Option<T>>>,
     ) -> Option<Poll<Option<T>>> {
-        let polled = self.in_run(|core, reader, run| {
+        let polled = self.in_turn(|core, reader, run| {
             if !run.may_handle() || reader.has_sources() {
                 return None;
             }
@@ -171,7 +171,7 @@ impl<M> Context<M> {
                 end_wait(core, reader);
                 return Poll::Ready(message);
             }
-            if core.receive_in_run(waker) || core.mailbox.wait(reader.waker_or(waker)) {
+            if core.receive_in_turn(waker) || core.mailbox.wait(reader.waker_or(waker)) {
                 if core.header.is_traced() {
                     await_message();
                 }
@@ -217,7 +217,7 @@ impl<M> Context<M> {
     /// Elsewhere it returns `None`.
     pub(super) fn poll_terminated(&mut self, waker: &Waker) -> Poll<Option<M>> {
         self.give_up();
-        if self.core.at().receive_in_run(waker) {
+        if self.core.at().receive_in_turn(waker) {
             Poll::Pending
         } else {
             Poll::Ready(None)

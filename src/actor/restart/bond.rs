@@ -47,7 +47,7 @@ pub(crate) enum BondReport {
     Down,
     /// The incarnation has ended, with this text if it panicked. Its context is back, and the actor
     /// waits. By its own rules it is to be restarted after this delay; `None` if its own intensity
-    /// is used up.
+    /// or its delays are used up.
     Failed(Option<Arc<str>>, Option<Duration>),
 }
 
@@ -99,7 +99,8 @@ impl Bond {
         self.order.load(Ordering::Acquire) == order as u32
     }
 
-    /// Stores the waker of the actor, for later orders.
+    /// Stores the waker of the actor, for later orders. Once is enough: all turns of a cell have the
+    /// same waker (`Header::waker`).
     pub(super) fn register(&self, waker: &Waker) {
         if self.waker.lock().is_none() {
             let waker = Arc::new(KeptWaker::new(waker));

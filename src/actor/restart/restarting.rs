@@ -2,19 +2,21 @@
 //!
 //! ```text
 //!  stage    what happens                                         next     and
-//!  Down     it may run, and the delay is over                    Up       lends its context
-//!  Down     after a failure: its mailbox is closed and empty     Over     ends with that result
-//!  Down     after a failure: it is ordered to give up            Over     ends with that result
-//!  Up       the incarnation ends, and its rule wants no other    Over     ends with its result
+//!  Down     it may run, and its own delay is over                Up       lends its context
+//!  Down     after a failure: its mailbox is closed and empty     (end)    ends with that result
+//!  Down     after a failure: it is ordered to give up            (end)    ends with that result
+//!  Up       the incarnation ends, and its rule wants no other    (end)    ends with its result
 //!  Up       the incarnation ends                                 Leaving  keeps its result
 //!  Up       it may not run any more                              Leaving  drops the incarnation
 //!  Leaving  the context is back, after an order                  Down     answers the order
-//!  Leaving  the context is back: closed, empty or too often      Over     ends with the result
-//!  Leaving  the context is back                                  Down     counts a restart, reports it
+//!  Leaving  the context is back: closed and empty, or spent      (end)    ends with the result
+//!  Leaving  the context is back                                  Down     counts a failure, reports it
 //! ```
 //!
-//! An actor without a supervisor may always run, one with a supervisor if it was ordered to. Only
-//! without one does it end for restarts that came too often: a supervisor decides that itself.
+//! A restart counts, and is observed, when its incarnation begins: from Down to Up, but for the
+//! first. An actor without a supervisor may always run, one with a supervisor if it was ordered to.
+//! Without a supervisor it is spent when its intensity or its delays are used up. A supervisor
+//! decides that itself, and waits for the delay before it orders to run.
 //!
 //! The actor has its context while it is down. An incarnation that ended leaves its result in the
 //! lifecycle until the next one begins.
@@ -110,8 +112,8 @@ where
     }
 
     fn restarted_by(self, restarts: Restarts<Fut::Output>) -> RestartBuilder<M, A, Fut, On> {
-        let judged = restarts.judge();
-        self.rebuild(judged, Restarting::begin, |actor, begin| Restartable {
+        let checked = restarts.check();
+        self.rebuild(checked, Restarting::begin, |actor, begin| Restartable {
             actor,
             begin,
             restarts: (!restarts.is_default()).then(|| Arc::new(restarts)),
@@ -201,7 +203,8 @@ enum IncarnationStage<M> {
     /// The incarnation has ended, and its context may be elsewhere.
     Leaving(Loan<M>),
     Down(Context<M>),
-    Over,
+    /// Only while a stage is replaced. An actor that ends keeps its last stage until it is dropped.
+    Replaced,
 }
 
 impl<M, A, Fut> Restarting<M, A, Fut>
@@ -259,7 +262,7 @@ where
         }
         let is_new = !self.incarnation.has_begun();
         let (begin, actor) = (self.begin, &mut self.actor);
-        let is_last = self.rare.as_ref().is_some_and(|it| it.restarts.is_never());
+        let is_last = self.rare.as_ref().is_some_and(|it| it.rules.is_never());
         let begin = |context| {
             let actor = if is_last { actor.take() } else { actor.clone() };
             begin(actor.expect("it is kept until the last begin"), context)
@@ -298,7 +301,7 @@ where
         // The rule is code of the user, whose panic is the result then. Without `rare` the default
         // rules hold.
         let wants = match &self.rare {
-            Some(rare) => attempt(|| rare.restarts.wants(&result)),
+            Some(rare) => attempt(|| rare.rules.wants(&result)),
             None => Ok(result.is_err()),
         };
         match wants {
@@ -341,7 +344,7 @@ where
         let delay = rare.next_delay();
         if rare.bond.is_some() {
             if delay.is_none() {
-                // If a supervisor restarts it nevertheless, it begins with a new history.
+                // Its supervisor gives up. If the one above restarts that, it begins with a new history.
                 rare.history.clear();
                 rare.row = 0;
             }
@@ -394,7 +397,7 @@ where
     #[inline(never)]
     fn begin_again(&mut self) {
         let IncarnationStage::Down(mut context) =
-            std::mem::replace(&mut self.stage, IncarnationStage::Over)
+            std::mem::replace(&mut self.stage, IncarnationStage::Replaced)
         else {
             unreachable!("an actor that is down has its context")
         };
@@ -439,19 +442,22 @@ where
                     None
                 }
                 IncarnationStage::Down(_) => ready!(this.poll_down(cx)),
-                IncarnationStage::Over => unreachable!("an actor is not polled after its end"),
+                IncarnationStage::Replaced => {
+                    unreachable!("a stage is put back before the next poll")
+                }
             };
             if ended.is_some() {
                 break ended;
             }
-            match std::mem::replace(&mut this.stage, IncarnationStage::Over) {
+            match std::mem::replace(&mut this.stage, IncarnationStage::Replaced) {
                 IncarnationStage::Up(loan) => this.stage = IncarnationStage::Leaving(loan),
                 IncarnationStage::Leaving(loan) => {
                     let ended = this.decide_restart(loan.take_back(), cx);
                     if ended.is_some() {
                         break ended;
                     }
-                    // Under a supervisor it waits for an order, and for the end of its mailbox.
+                    // Without a supervisor another turn was asked for, which polls the delay. Under one,
+                    // `poll_down` waits for the order and for the end of the mailbox.
                     if this.bond().is_none() {
                         return Poll::Pending;
                     }

@@ -41,7 +41,7 @@ use crate::time::{RetryIntervals, Sleep};
 pub struct Restarts<T> {
     rule: Rule<T>,
     /// At most this many restarts within the window.
-    pub(super) restarts: u32,
+    pub(super) most: u32,
     pub(super) window: Duration,
     pub(super) delays: Option<Arc<RetryIntervals>>,
 }
@@ -105,7 +105,7 @@ impl<T> Restarts<T> {
     fn by(rule: Rule<T>) -> Self {
         Restarts {
             rule,
-            restarts: 5,
+            most: 5,
             window: Duration::from_secs(5),
             delays: None,
         }
@@ -119,7 +119,7 @@ impl<T> Restarts<T> {
     /// refuses. Restarts by hand, with [`Supervisor::restart`](crate::supervise::Supervisor), and
     /// those that another child causes do not count.
     pub fn intensity(mut self, restarts: u32, window: Duration) -> Self {
-        self.restarts = restarts;
+        self.most = restarts;
         self.window = window;
         self
     }
@@ -149,20 +149,20 @@ impl<T> Restarts<T> {
     pub(super) fn is_default(&self) -> bool {
         let Restarts {
             rule,
-            restarts,
+            most,
             window,
             delays,
         } = Restarts::<T>::default();
         matches!((&self.rule, rule), (Rule::OnFault, Rule::OnFault))
-            && (self.restarts, self.window) == (restarts, window)
+            && (self.most, self.window) == (most, window)
             && self.delays == delays
     }
 
     /// Returns an error if a number is out of range.
-    pub(super) fn judge(&self) -> Result<(), SpawnProblem> {
+    pub(super) fn check(&self) -> Result<(), SpawnProblem> {
         if self.window.is_zero() {
             Err(SpawnProblem::ZeroWindow)
-        } else if self.restarts == 0 && matches!(self.rule, Rule::Always) {
+        } else if self.most == 0 && matches!(self.rule, Rule::Always) {
             Err(SpawnProblem::ZeroIntensity)
         } else {
             Ok(())
@@ -195,7 +195,7 @@ impl<T> Clone for Restarts<T> {
                 Rule::Always => Rule::Always,
                 Rule::When(rule) => Rule::When(rule.clone()),
             },
-            restarts: self.restarts,
+            most: self.most,
             window: self.window,
             delays: self.delays.clone(),
         }
@@ -212,7 +212,7 @@ impl<T> fmt::Debug for Restarts<T> {
         };
         f.debug_struct("Restarts")
             .field("rule", &rule)
-            .field("restarts", &self.restarts)
+            .field("restarts", &self.most)
             .field("window", &self.window)
             .field("delays", &self.delays)
             .finish()
@@ -221,20 +221,22 @@ impl<T> fmt::Debug for Restarts<T> {
 
 /// What most restartable actors do not need: all have the same rules, and few fail.
 pub(super) struct RestartState<T> {
-    pub(super) restarts: Arc<Restarts<T>>,
+    pub(super) rules: Arc<Restarts<T>>,
     pub(super) bond: Option<Arc<Bond>>,
     pub(super) history: History,
     /// The number of restarts in a row.
     pub(super) row: u64,
     /// When the current incarnation began, unless it is the first.
     pub(super) begun: Option<Instant>,
+    /// The wait before the next incarnation. Never set with a bond: then the supervisor waits, and
+    /// orders to run afterwards.
     pub(super) delay: Option<Sleep>,
 }
 
 impl<T> RestartState<T> {
     pub(super) fn new(restarts: Option<Arc<Restarts<T>>>, bond: Option<Arc<Bond>>) -> Box<Self> {
         Box::new(RestartState {
-            restarts: restarts.unwrap_or_default(),
+            rules: restarts.unwrap_or_default(),
             bond,
             history: History::default(),
             row: 0,
@@ -246,24 +248,22 @@ impl<T> RestartState<T> {
     /// Counts a failure against the intensity, and returns the delay before the restart; `None` if
     /// either is used up.
     pub(super) fn next_delay(&mut self) -> Option<Duration> {
-        let Restarts {
-            restarts, window, ..
-        } = *self.restarts;
+        let Restarts { most, window, .. } = *self.rules;
         if self.begun.is_none_or(|begun| begun.elapsed() >= window) {
             self.row = 0;
         }
-        let delay = match &self.restarts.delays {
+        let delay = match &self.rules.delays {
             None => Duration::ZERO,
             Some(delays) => delays.interval(self.row)?,
         };
         self.row += 1;
-        self.history.count(restarts, window).then_some(delay)
+        self.history.count(most, window).then_some(delay)
     }
 }
 
 #[derive(Default)]
 pub(crate) struct History {
-    /// The restarts within the window: when the first ones of each entry came, and how many.
+    /// The failures within the window: when the first ones of each entry came, and how many.
     recent: VecDeque<(Instant, u32)>,
     total: u32,
 }
@@ -272,7 +272,7 @@ pub(crate) struct History {
 const FINE: usize = 1000;
 
 impl History {
-    /// Counts another restart, if at most `most` are then within the window.
+    /// Counts a failure, if at most `most` are then within the window.
     pub(crate) fn count(&mut self, most: u32, window: Duration) -> bool {
         let now = Instant::now();
         // What is older than the window does not count any more.

@@ -119,7 +119,7 @@ impl ExecutorSource for Current {
 
     fn executor(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
         let runtime = context::runtime().ok_or(SpawnProblem::NoRuntime)?;
-        judge(&runtime, priority)?;
+        check(&runtime, priority)?;
         Ok((runtime, ()))
     }
 }
@@ -129,7 +129,7 @@ impl ExecutorSource for &Runtime {
     type Kept = ();
 
     fn executor(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
-        judge(self.inner(), priority)?;
+        check(self.inner(), priority)?;
         Ok((self.inner().clone(), ()))
     }
 }
@@ -143,7 +143,7 @@ impl ExecutorSource for &Pinned {
         _: Option<&str>,
         priority: u8,
     ) -> Result<(Arc<PinnedThread>, ()), SpawnProblem> {
-        judge(self.thread().runtime(), priority)?;
+        check(self.thread().runtime(), priority)?;
         Ok((self.thread().clone(), ()))
     }
 }
@@ -173,14 +173,14 @@ impl ExecutorSource for Detached {
     ) -> Result<(Arc<PinnedThread>, Pinned), SpawnProblem> {
         let runtime = context::runtime().ok_or(SpawnProblem::NoRuntime)?;
         // Checked before a thread is started.
-        judge(&runtime, priority)?;
+        check(&runtime, priority)?;
         let own = Pinned::start_detached(&runtime, name)
             .map_err(|error| SpawnProblem::Thread(error.kind()))?;
         Ok((own.thread().clone(), own))
     }
 }
 
-fn judge(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
+fn check(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
     if !runtime.is_here() {
         return Err(SpawnProblem::Forked);
     }

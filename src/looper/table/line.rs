@@ -20,8 +20,8 @@ pub(in crate::looper) struct LockState {
     holder: Option<LockHold>,
     rare: Option<Box<RareLockState>>,
     /// The number of requests that found the lock free and have booked it. A booking excludes no
-    /// other one: the task that begins first takes the lock, and the others enter the line then.
-    /// Meanwhile nothing else is granted.
+    /// other one: the task that begins first takes the lock. The others enter the line when they
+    /// begin, behind those of their priority. Meanwhile nothing else is granted.
     bookings: u32,
     pub(super) is_closed: bool,
     /// It was closed and free, so its value was given back.
@@ -31,9 +31,10 @@ pub(in crate::looper) struct LockState {
 /// The lock in the hands of a looper, or of guards that were carried out of their task.
 pub(super) struct LockHold {
     looper: u32,
-    /// Tells the holds of a looper apart. The next one may have it again.
+    /// Tells apart the holds that a looper has at the same time. A later one may have the same ticket.
     ticket: u32,
-    /// The number of tasks and guards that use the value.
+    /// The uses of the value: one for each task that has the lock. A closure's use ends in `give_back`.
+    /// That of an async task passes to its guard, and ends with it.
     pub(super) pins: u32,
     /// The looper has let go of the lock. Only guards hold it.
     has_left: bool,
@@ -49,7 +50,7 @@ pub(super) struct LockHold {
 struct RareLockState {
     /// The holders beside the first one, all of them shared, by looper and ticket.
     others: BTreeMap<(u32, u32), LockHold>,
-    /// The requests in the line.
+    /// The requests in the line, each with the hold that it becomes when it is granted.
     waiting: BTreeMap<Rank, LockHold>,
     /// The number of requests that were granted while others waited. 0 if none waits.
     turns: u32,
@@ -57,8 +58,8 @@ struct RareLockState {
     closer: Option<Arc<Waiters>>,
 }
 
-/// The position of a request in the line; a lower one is first. `below` is how far its priority is
-/// below the highest possible.
+/// The rank of a request in the line. The highest rank sorts first: of two, the smaller value is the
+/// higher rank. `below` is how far the priority is below the highest possible.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     below: u8,
@@ -205,11 +206,11 @@ impl LockState {
             return false;
         }
         hold.has_left = true;
-        let (id, is_unused) = (hold.id(), hold.pins == 0);
-        if is_unused {
+        let (id, has_no_use) = (hold.id(), hold.pins == 0);
+        if has_no_use {
             self.remove_hold(id);
         }
-        is_unused
+        has_no_use
     }
 
     /// Notes that a guard was dropped, and removes its hold if that was the last use. Returns
@@ -243,7 +244,7 @@ impl LockState {
         Some(rare.closer.get_or_insert_with(new).clone())
     }
 
-    /// Takes the list of the task that closes the lock, if the lock is free.
+    /// Takes the list of the task that closes the lock, if nothing has the lock or has booked it.
     pub(super) fn take_closer(&mut self) -> Option<Arc<Waiters>> {
         if !self.is_closed || !self.is_unused() {
             return None;
@@ -270,7 +271,7 @@ impl LockState {
         ahead
     }
 
-    /// Books a lock that is free for a task that is ready. Returns whether it is.
+    /// Books the lock, if it has no holder and no line and is open. Returns whether it has.
     pub(super) fn book(&mut self) -> bool {
         let is_idle = self.is_free() && !self.has_line() && !self.is_closed;
         self.bookings += u32::from(is_idle);

@@ -11,30 +11,33 @@ use super::line::{LockHold, LockState, Rank};
 use crate::looper::cell::{LockCell, LooperCell, LooperPhase, LooperState, Want};
 use crate::looper::error::{LockDetail, LockError, TaskError};
 use crate::looper::job::PostedJob;
-use crate::looper::monitor::Effects;
+use crate::looper::monitor::FollowUp;
 use crate::sync::mutant;
 
 impl LooperTable {
     /// Takes the locks that a looper's head has booked, as [`LooperTable::take_locks`] does.
-    pub(super) fn take_booked(&mut self, job: &Arc<PostedJob>, effects: &mut Effects) -> bool {
+    ///
+    /// The bookings of a set end before its first lock is requested. That of a single lock ends in
+    /// `take_lock`, in the section of its request, which also passes a shared lock on.
+    pub(super) fn take_booked(&mut self, job: &Arc<PostedJob>, follow_up: &mut FollowUp) -> bool {
         let wants = job.wants();
         let is_set = wants.len() > 1;
         if is_set {
             job.unbook_locks();
         }
-        if self.take_locks(job, 0, true, effects) {
-            // The booking has kept a lock from others that may share it.
+        if self.take_locks(job, 0, true, follow_up) {
+            // The bookings of a set have kept shared locks from others; a single one was passed on.
             for want in wants.iter().filter(|want| is_set && !want.is_exclusive) {
-                self.pass_on(&want.lock, effects);
+                self.pass_on(&want.lock, follow_up);
             }
             return true;
         }
         // A lock that the booking has kept from others may be free.
         for want in wants {
-            self.pass_on(&want.lock, effects);
+            self.pass_on(&want.lock, follow_up);
         }
         if job.looper.with(|state| state.head.is_none()) {
-            self.prepare(job.looper.key, effects);
+            self.prepare(job.looper.key, follow_up);
         }
         false
     }
@@ -44,18 +47,18 @@ impl LooperTable {
         &mut self,
         job: &Arc<PostedJob>,
         has_locks: bool,
-        effects: &mut Effects,
+        follow_up: &mut FollowUp,
     ) {
         let key = job.looper.key;
         self.ready.remove(job.priority, key);
         self.halted.retain(|it| *it != key);
         if has_locks {
-            return self.drop_head(job, usize::MAX, effects);
+            return self.drop_head(job, usize::MAX, follow_up);
         }
         job.unbook_locks();
-        self.drop_head(job, 0, effects);
+        self.drop_head(job, 0, follow_up);
         for want in job.wants() {
-            self.pass_on(&want.lock, effects);
+            self.pass_on(&want.lock, follow_up);
         }
     }
 
@@ -67,10 +70,10 @@ impl LooperTable {
         job: &Arc<PostedJob>,
         from: usize,
         has_booked: bool,
-        effects: &mut Effects,
+        follow_up: &mut FollowUp,
     ) -> bool {
         for at in from..job.wants().len() {
-            let error = match self.take_lock(job, at, has_booked, effects) {
+            let error = match self.take_lock(job, at, has_booked, follow_up) {
                 Ok(None) => continue,
                 Ok(Some(number)) => {
                     let key = job.looper.key;
@@ -87,7 +90,7 @@ impl LooperTable {
                 Err(error) => TaskError::Lock(error),
             };
             job.body.take(error, false);
-            self.drop_head(job, at, effects);
+            self.drop_head(job, at, follow_up);
             return false;
         }
         true
@@ -102,7 +105,7 @@ impl LooperTable {
         job: &PostedJob,
         at: usize,
         has_booked: bool,
-        effects: &mut Effects,
+        follow_up: &mut FollowUp,
     ) -> Result<Option<u64>, LockError> {
         let (wants, looper) = (job.wants(), &job.looper);
         let want = &wants[at];
@@ -144,73 +147,80 @@ impl LooperTable {
             }
             self.held += usize::from(was_free);
             if ends_booking && !want.is_exclusive {
-                self.grant(state, effects);
+                self.grant(state, follow_up);
             }
             Ok(None)
         })
     }
 
     /// Lets a looper go on that was granted the lock for which it waited.
-    pub(super) fn was_granted(&mut self, key: u32, effects: &mut Effects) {
+    pub(super) fn was_granted(&mut self, key: u32, follow_up: &mut FollowUp) {
         let (phase, head) = self.at(key).with(|state| (state.phase, state.head.clone()));
         let (LooperPhase::Waiting { at, .. }, Some(job)) = (phase, head) else {
             return;
         };
-        if self.take_locks(&job, at as usize + 1, false, effects) {
-            self.is_ready(&job, effects);
+        if self.take_locks(&job, at as usize + 1, false, follow_up) {
+            self.make_ready(&job, follow_up);
         } else if job.looper.with(|state| state.head.is_none()) {
-            self.prepare(key, effects);
+            self.prepare(key, follow_up);
         }
     }
 
     /// Removes a head whose work was taken, and gives back the locks that it has: so many. The
     /// caller prepares the next one.
-    pub(super) fn drop_head(&mut self, job: &Arc<PostedJob>, taken: usize, effects: &mut Effects) {
+    pub(super) fn drop_head(
+        &mut self,
+        job: &Arc<PostedJob>,
+        taken: usize,
+        follow_up: &mut FollowUp,
+    ) {
         let phase = job.looper.with(|state| {
             state.head = None;
             // Not idle, so that a post leaves the table alone until the looper is prepared.
             std::mem::replace(&mut state.phase, LooperPhase::Posted)
         });
+        // If this lock was granted and the next one refused, the request has left the line already.
         if let LooperPhase::Waiting { at, number } = phase {
             let want = &job.wants()[at as usize];
             want.lock.with(|state| {
                 state.leave(Rank::new(job.priority, want.is_exclusive, number));
                 if !mutant("a_cancelled_request_frees_nothing") {
-                    self.grant(state, effects);
+                    self.grant(state, follow_up);
                 }
             });
         }
-        self.give_back(job, taken, false, effects);
-        self.meets(job, effects);
-        effects.over(job.clone());
+        self.give_back(job, taken, false, follow_up);
+        self.meets(job, follow_up);
+        follow_up.over(job.clone());
     }
 
-    /// Gives back the first locks of a task: so many. `has_begun`: the task ran.
+    /// Gives back the first locks of a task: so many. `ran`: a lane has called it.
     pub(super) fn give_back(
         &mut self,
         job: &PostedJob,
         count: usize,
-        has_begun: bool,
-        effects: &mut Effects,
+        ran: bool,
+        follow_up: &mut FollowUp,
     ) {
         let looper = &job.looper;
-        let uses_guards = has_begun && job.is_owning;
+        let uses_guards = ran && job.is_owning;
         for want in job.wants().iter().take(count) {
             let mut is_kept = false;
             want.lock.with(|state| {
-                // A task may have unlocked it, and its guard may have released it since.
-                let is_unused = state.let_go(looper.key, |hold| {
+                // A task may have unlocked it, and its guard may have released it since. The use of a task
+                // with guards has passed to its guard, which ends it.
+                let was_removed = state.let_go(looper.key, |hold| {
                     if want.lock.has_value && !uses_guards {
                         hold.pins -= 1;
                     }
-                    if !has_begun && !want.is_held {
+                    if !ran && !want.is_held {
                         hold.is_kept = false;
                     }
                     is_kept = hold.is_kept;
                     !is_kept
                 });
-                if is_unused {
-                    self.released(state, effects);
+                if was_removed {
+                    self.released(state, follow_up);
                 }
             });
             if is_kept {
@@ -220,23 +230,23 @@ impl LooperTable {
     }
 
     /// Hands on a lock whose hold was removed.
-    fn released(&mut self, state: &mut LockState, effects: &mut Effects) {
+    fn released(&mut self, state: &mut LockState, follow_up: &mut FollowUp) {
         self.held -= usize::from(state.is_free());
-        self.grant(state, effects);
+        self.grant(state, follow_up);
     }
 
     /// Grants a lock to the requests in its line that can have it now.
-    fn grant(&mut self, state: &mut LockState, effects: &mut Effects) {
+    fn grant(&mut self, state: &mut LockState, follow_up: &mut FollowUp) {
         let was_free = state.is_free();
         while let Some(key) = state.hand_on(self.aging) {
             self.granted.push_back(key);
         }
         self.held += usize::from(was_free && !state.is_free());
-        effects.wake_all(state.take_closer());
+        follow_up.wake_all(state.take_closer());
     }
 
-    fn pass_on(&mut self, lock: &LockCell, effects: &mut Effects) {
-        lock.with(|state| self.grant(state, effects));
+    fn pass_on(&mut self, lock: &LockCell, follow_up: &mut FollowUp) {
+        lock.with(|state| self.grant(state, follow_up));
     }
 
     /// Takes locks for a looper that keeps them, all or none. Returns whether it has them.
@@ -286,13 +296,13 @@ impl LooperTable {
         &mut self,
         looper: &LooperCell,
         lock: &LockCell,
-        effects: &mut Effects,
+        follow_up: &mut FollowUp,
     ) -> Result<(), LockError> {
         let not_held = || LockError::NotHeld(LockDetail::new(looper, lock));
         let (uses, kept) = looper.with(|state| (state.uses(lock), state.kept.remove(&lock.id)));
         let unlocked = lock.with(|state| {
             let mut unlocked = Err(not_held());
-            let is_unused = state.let_go(looper.key, |hold| {
+            let was_removed = state.let_go(looper.key, |hold| {
                 if hold.is_given_up {
                     return false;
                 }
@@ -302,29 +312,29 @@ impl LooperTable {
                 hold.is_given_up = uses;
                 !uses || hold.pins == 0
             });
-            if is_unused {
-                self.released(state, effects);
+            if was_removed {
+                self.released(state, follow_up);
             }
             unlocked
         });
         if let Some(kept) = kept {
-            effects.release_lock(kept);
+            follow_up.release_lock(kept);
         }
         unlocked
     }
 
     /// Gives up a lock that a looper kept, at the looper's end.
-    pub(super) fn end_hold(&mut self, key: u32, lock: Arc<LockCell>, effects: &mut Effects) {
+    pub(super) fn end_hold(&mut self, key: u32, lock: Arc<LockCell>, follow_up: &mut FollowUp) {
         lock.with(|state| {
-            let is_unused = state.let_go(key, |hold| {
+            let was_removed = state.let_go(key, |hold| {
                 hold.is_kept = false;
                 true
             });
-            if is_unused {
-                self.released(state, effects);
+            if was_removed {
+                self.released(state, follow_up);
             }
         });
-        effects.release_lock(lock);
+        follow_up.release_lock(lock);
     }
 
     /// Notes that a guard was dropped.
@@ -333,28 +343,29 @@ impl LooperTable {
         lock: &LockCell,
         looper: u32,
         ticket: u32,
-        effects: &mut Effects,
+        follow_up: &mut FollowUp,
     ) {
         self.guards -= 1;
         lock.with(|state| {
             if state.unpin(looper, ticket) {
-                self.released(state, effects);
+                self.released(state, follow_up);
             }
         });
-        if self.world_may_run() {
-            self.summon(effects);
+        if self.world_task_may_run() {
+            self.summon(follow_up);
         }
     }
 }
 
 impl PostedJob {
-    /// Claims all locks of the job if they are free. Returns whether they are.
+    /// Books all locks of the job, or none. Returns whether it has. Others may book them, too.
     ///
-    /// A job with a deadline must take its locks instead, since the deadline is met by that.
+    /// A job with a deadline takes its locks instead, since the deadline is met by that. So does one
+    /// that uses a lock which its looper holds.
     pub(super) fn book_locks(&self) -> bool {
         let wants = self.wants();
-        let is_booked = |want: &Want| !want.is_held && want.lock.with(LockState::book);
-        let booked = wants.iter().take_while(|want| is_booked(want)).count();
+        let book = |want: &Want| !want.is_held && want.lock.with(LockState::book);
+        let booked = wants.iter().take_while(|want| book(want)).count();
         if booked < wants.len() {
             let bookings = wants[..booked].iter();
             bookings.for_each(|want| want.lock.with(LockState::unbook));
@@ -371,13 +382,13 @@ impl PostedJob {
 
 impl LooperState {
     /// Makes the next job that was not taken the head, if there is none.
-    pub(super) fn find_head(&mut self, effects: &mut Effects) {
+    pub(super) fn find_head(&mut self, follow_up: &mut FollowUp) {
         while self.head.is_none()
             && let Some(job) = self.rest.pop_front()
         {
             if job.body.is_over() {
-                self.taken -= 1;
-                effects.release(job);
+                self.taken_in_rest -= 1;
+                follow_up.release(job);
             } else {
                 self.head = Some(job);
             }

@@ -90,7 +90,7 @@ impl LooperTable {
     /// Returns for whom a looper waits, or the world.
     fn awaited(&self, key: u32) -> Vec<u32> {
         if key == WORLD {
-            if self.is_world_running || self.world.is_empty() {
+            if self.is_world_task_running || self.world.is_empty() {
                 return Vec::new();
             }
             let begun = self.loopers.iter().map(|(_, looper)| looper);
@@ -189,7 +189,7 @@ impl LooperTable {
             };
             lines.push(format!("{looper} waits for {wait}"));
         }
-        if !self.world.is_empty() && !self.is_world_running {
+        if !self.world.is_empty() && !self.is_world_task_running {
             let begun = self.awaited(WORLD);
             let whom = begun.first().map(|&key| self.name_of(key));
             let whom = whom.unwrap_or_else(|| "a guard".to_owned());

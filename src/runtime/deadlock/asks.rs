@@ -167,7 +167,7 @@ impl AskWait {
         self.state.with(|state| matches!(state, Waited::Waiting(_)))
     }
 
-    /// Ends the ask unless it has an outcome. Returns the asker's waker if it does.
+    /// Ends the wait as a deadlock. Returns as `finish` does.
     fn end(&self, deadlock: Deadlock) -> Option<Option<KeptWaker>> {
         let mut ended = Waited::Ended(deadlock);
         self.state.with(|state| match state {
@@ -191,9 +191,9 @@ impl AskWait {
         }
     }
 
-    /// Completes the ask with another outcome unless it has one. Returns the asker's waker if it
-    /// does.
-    fn complete(&self) -> Option<Option<KeptWaker>> {
+    /// Marks the wait as over, for an outcome other than a deadlock. Returns `None` if it was over
+    /// before, and otherwise the asker's waker, if it left one.
+    fn finish(&self) -> Option<Option<KeptWaker>> {
         let completed = self.state.with(|state| match state {
             Waited::Waiting(waker) => {
                 let waker = waker.take();
@@ -207,7 +207,8 @@ impl AskWait {
     }
 }
 
-/// The ask's handle of its entry in the list; dropping it removes the ask.
+/// What an ask shares with those that may end or trace it: its waker, its asker and, if deadlocks are
+/// detected, its entry in the list. Dropping it removes that entry.
 pub(crate) struct Listing(Arc<AskWait>);
 
 impl Listing {
@@ -234,7 +235,7 @@ impl Listing {
         self.0.is_waiting()
     }
 
-    /// Returns a key that differs from those of all other listed asks.
+    /// Returns a key that no other ask in the list has; `usize::MAX` if this one is on no list.
     pub(crate) fn key(&self) -> usize {
         self.0.key
     }
@@ -247,7 +248,8 @@ impl Listing {
         }
     }
 
-    /// Swaps the waker for the previous one. Returns the deadlock if the ask has ended in one.
+    /// Swaps the waker for the previous one if the ask waits. Returns the deadlock if it has ended in
+    /// one. An ask that is over has its outcome in the slot, under whose lock both change.
     pub(crate) fn swap_waker(&self, waker: &mut Option<KeptWaker>) -> Option<Deadlock> {
         self.0.state.with(|state| match state {
             Waited::Waiting(left) => {
@@ -260,8 +262,8 @@ impl Listing {
     }
 
     /// Completes the ask as [`AskWait::complete`] does.
-    pub(crate) fn complete(&self) -> Option<Option<KeptWaker>> {
-        self.0.complete()
+    pub(crate) fn finish(&self) -> Option<Option<KeptWaker>> {
+        self.0.finish()
     }
 }
 
@@ -270,7 +272,7 @@ impl Drop for Listing {
         if !self.0.process.is_current() {
             return;
         }
-        let waker = self.0.complete();
+        let waker = self.0.finish();
         if let Some(list) = self.0.list.upgrade() {
             let listed = list.lock().try_remove(self.0.key);
             drop(listed);

@@ -123,7 +123,7 @@ impl Wake for Pushes {
     fn wake(self: Arc<Self>) {
         let (ran, asked) = (self.1.clone(), self.2.clone());
         push(&self.0, move || {
-            let is_ended = asked.is_some_and(|asked| asked.complete().is_none());
+            let is_ended = asked.is_some_and(|asked| asked.finish().is_none());
             assert!(!is_ended, "something is in flight");
             ran.open();
         });

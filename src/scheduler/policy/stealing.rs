@@ -133,7 +133,7 @@ impl Stealing {
             self.queues.sleep.hand_over(&view);
         }
         if worker.searching.get() && mutant("counted_only_after_the_take") {
-            self.queues.sleep.rise();
+            self.queues.sleep.count_awake();
         }
         self.look_no_more(worker, &view);
         worker.attempts.set(0);
@@ -196,15 +196,21 @@ impl Stealing {
         };
         worker.is_asleep.set(false);
         duties.wakes_up();
-        self.rises(worker, duties, woken)
+        self.take_over_duties(worker, duties, woken)
     }
 
     /// Takes over what a worker that woke up has to do next; returns an entry as `wait` does.
-    fn rises(&self, worker: &StealingWorker, duties: &Duties<'_>, woken: Woken) -> Option<Queued> {
+    fn take_over_duties(
+        &self,
+        worker: &StealingWorker,
+        duties: &Duties<'_>,
+        woken: Woken,
+    ) -> Option<Queued> {
         let sleep = &self.queues.sleep;
+        // A keeper that was woken for work left its deadline to an heir or to whoever sleeps next.
         match woken {
             Woken::ByWork => worker.set_searching(),
-            // It was the keeper, and may find an entry before it fires the deadline.
+            // It may have been the keeper, and may find an entry before it fires the deadline.
             Woken::ByItself { watching: false } => worker.set_unkept_deadline(),
             Woken::ByItself { watching: true } => {
                 let (stuck, moved) = worker.local.watch(|worker| duties.turns(worker));
@@ -323,7 +329,8 @@ pub struct StealingWorker {
     has_unkept_deadline: Cell<bool>,
     /// The number of attempts since it ran out of work.
     attempts: Cell<u32>,
-    /// One of these fields is set, and must be cleared before an entry is run.
+    /// `searching`, `has_watched`, `has_unkept_deadline` or `attempts` may be set. `finish_search` clears
+    /// them before an entry is run.
     is_unfinished: Cell<bool>,
 }
 

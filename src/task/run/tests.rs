@@ -6,7 +6,7 @@ use super::*;
 fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
     let of = NonNull::dangling();
     // SAFETY: (RUN-3) nothing uses the reader.
-    let run = unsafe { CurrentRun::of_actor(of, of, (batch, more), None) };
+    let run = unsafe { CurrentTurn::of_actor(of, of, (batch, more), None) };
     // SAFETY: (RUN-1) the turn belongs to no task or actor.
     let entered = unsafe { run.enter() };
     let mut handled = 0;

@@ -218,7 +218,7 @@ fn an_unlisted_ask_is_neither_ended_nor_part_of_a_path() {
     let two = listed(&asks, (1, 0));
     drop(two);
     let three = listed(&asks, (2, 0));
-    let _ = three.complete();
+    let _ = three.finish();
     assert!(!three.is_waiting());
     assert_eq!(end(&asks.waiting(), &[]), 1);
     assert!(three.swap_waker(&mut None).is_none());

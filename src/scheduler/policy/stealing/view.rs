@@ -54,7 +54,7 @@ impl View for PolicyView<'_> {
         self.duties.until_silence()
     }
 
-    fn is_silent(&self) {
-        self.duties.is_silent();
+    fn find_endless_waits(&self) {
+        self.duties.find_endless_waits();
     }
 }

@@ -159,8 +159,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         if let AskPhase::Question(question) = this.phase
             && let Some(question) = question.take()
         {
-            // In a handler that has not got the context, an actor cannot receive its own question. So
-            // none is made.
+            // Without its context an actor cannot receive its own question, so none is made.
             if run::is_without_context()
                 && let Some(error) = recipient.own_deadlock()
             {
@@ -168,7 +167,8 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 contain(|| drop(question));
                 return Poll::Ready(Err(error));
             }
-            let process = recipient.checked_process();
+            // The recipient is looked at only after a fork.
+            let process = Process::of(|| recipient.checked_process());
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();
             let has_timeout = deadline.is_some_and(Sleep::ends);
@@ -267,7 +267,7 @@ pub(super) fn begin<M, T>(
     recipient: RecipientRef<'_, M>,
     question: impl FnOnce(Reply<T>) -> M,
 ) -> (M, Answer<T>, TaskInfo) {
-    let process = recipient.checked_process();
+    let process = Process::of(|| recipient.checked_process());
     let asked = recipient.view().info();
     // The asker receives other messages meanwhile, so a timeout of the request is an event.
     let list = || list_ask(false, || (run::current_actor(), asked.clone()));

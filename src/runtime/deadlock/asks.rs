@@ -261,7 +261,7 @@ impl Listing {
         })
     }
 
-    /// Completes the ask as [`AskWait::complete`] does.
+    /// Marks the wait as over, as [`AskWait::finish`] does.
     pub(crate) fn finish(&self) -> Option<Option<KeptWaker>> {
         self.0.finish()
     }

@@ -32,7 +32,7 @@ pub(super) enum AskState<T> {
     /// The runtime detects deadlocks, traces messages or is simulated. Until the outcome replaces this,
     /// the waker is in its listing, which may end as a deadlock. In a box, so that the slot of a plain
     /// ask is dropped inline.
-    Listed(Box<ListedAsk<T>>),
+    Listed(Box<ListedSlot<T>>),
     /// Not answered yet. There is no asker: the outcome goes to the relay.
     Relayed(Arc<dyn Relay<T>>),
     /// The asker was dropped, or has its outcome.
@@ -40,7 +40,7 @@ pub(super) enum AskState<T> {
 }
 
 /// An ask of a runtime that detects deadlocks, traces messages or is simulated.
-pub(super) struct ListedAsk<T> {
+pub(super) struct ListedSlot<T> {
     /// Holds the waker, and the end by deadlock if that came first.
     listing: Listing,
     /// The outcome from a split turn of a simulation. It takes effect as that turn's effect with
@@ -65,7 +65,7 @@ impl<T> AskState<T> {
     pub(super) fn new(listing: Option<Listing>) -> Self {
         match listing {
             None => AskState::Open(None),
-            Some(listing) => AskState::Listed(Box::new(ListedAsk {
+            Some(listing) => AskState::Listed(Box::new(ListedSlot {
                 listing,
                 deferred: None,
             })),

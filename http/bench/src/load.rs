@@ -36,8 +36,10 @@ pub fn request(port: u16, path: &str) -> Vec<u8> {
 
 /// Returns the length of a response, once its head is there. Its status must be 200.
 pub fn response_length(bytes: &[u8]) -> Outcome<Option<usize>> {
+    // The servers write the names of fields in different cases.
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
-    let find = |what: &[u8]| bytes.windows(what.len()).position(|it| it == what);
+    let is = |it: &[u8], what: &[u8]| it.eq_ignore_ascii_case(what);
+    let find = |what: &[u8]| bytes.windows(what.len()).position(|it| is(it, what));
     let Some(end) = find(b"\r\n\r\n") else {
         return Ok(None);
     };

@@ -39,10 +39,11 @@ layer_cake() {
     GREENROOM_LAYER_CAKE=$python cargo test --locked -p greenroom-http --test it layer_cake
 }
 
-# Lints of http/bench, which compares with servers on tokio. It is only built.
+# Lints of http/bench, and a short round beside servers on tokio. Its figures are reported, not checked.
 http_bench() {
     cargo clippy --locked --all-targets --manifest-path http/bench/Cargo.toml \
         --target-dir target/http_bench -- -D warnings
+    cargo run --locked --manifest-path http/bench/Cargo.toml --target-dir target/http_bench -- run 1 500
 }
 
 # Lints and documentation of greenroom-cluster.

@@ -59,8 +59,8 @@
 //!
 //! # Locks
 //!
-//! A request enters the line of its lock when its task is the next one of its looper or, if all of
-//! its locks were free then, when the task begins and one of them was taken meanwhile. A set of
+//! A request enters the line of its lock when its task is the next one of its looper. If all locks
+//! of the task are free then, it enters when the task begins and finds one of them taken. A set of
 //! locks is taken one after the other, in the order in which the locks were made. The line is
 //! ordered by priority, then exclusive before shared, then time. No request is granted before
 //! one of a higher rank that waits, even if readers hold the lock. So high priorities starve

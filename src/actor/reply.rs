@@ -294,8 +294,8 @@ impl<T> Reply<T> {
 // Inlined by force, so that the outcome is written in place.
 #[inline(always)]
 fn complete<T>(slot: ReplySlot<T>, outcome: AskState<T>) {
-    // What does not stay in the slot: its left state, an outcome that nobody waits for, or that
-    // for a relay.
+    // What does not stay in the slot: its previous state, an outcome without an asker, or that for
+    // a relay.
     let mut notified = Notified::Nobody;
     let left = slot.finish(|slot| match slot {
         AskState::Open(_) => std::mem::replace(slot, outcome),

@@ -201,7 +201,7 @@ where
     }
 }
 
-/// Shows the end of a job, whose work is gone. Returns whom to wake, and an end that nobody awaits.
+/// Shows the end of a job, whose work is gone. Returns what to wake, and an end that is not awaited.
 fn show_end<F, Fut: Future>(
     state: &mut Outcome<JobWork<F, Fut>, WorkEnd<F, Fut>>,
 ) -> (Option<KeptWaker>, Option<WorkEnd<F, Fut>>) {

@@ -12,7 +12,7 @@
 //!
 //! From dormant, the caller of `wake` schedules the actor. RECEIVING is independent of these states:
 //! `rest` sets it for a waiting `recv`, and `arrived` (a message, a close) clears it and wakes.
-//! Without it a message wakes nobody.
+//! Without it a message wakes no task.
 //!
 //! An actor is active from its scheduling until its turn ends in `rest`. If no wake-up came since
 //! the scheduling, `begin` changes nothing and only reads the word. `rest` sees a wake-up that

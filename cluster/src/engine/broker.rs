@@ -186,7 +186,7 @@ impl BrokerEngine {
     pub(crate) fn event(&self, event: BrokerEvent) {
         const BROKER: &str = "";
         match event {
-            // What was asked and announced meanwhile has reached nobody.
+            // What was asked and announced meanwhile has not reached the broker.
             BrokerEvent::Up => {
                 self.is_down.store(false, Ordering::Relaxed);
                 lock(&self.problems).remove(BROKER);

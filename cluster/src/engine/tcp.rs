@@ -108,7 +108,7 @@ async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
         match listener.accept().await {
             Ok((socket, from)) => {
                 let this = engine.clone();
-                // The oldest of the host with the most gives way, so that silence shuts out nobody.
+                // The oldest of the host with the most gives way, so that silence shuts out none.
                 let (number, stop) = engine.greetings.begin(from.ip());
                 engine.spawn(Box::pin(async move {
                     let gave_way = async {

@@ -126,7 +126,8 @@ struct SocketSlot {
     socket: Option<Arc<Readiness>>,
 }
 
-/// The bits of a number that are the index. Those above count, and may overflow.
+/// The bits of a number that are the index: enough for all descriptors, also with 32 bits. Those
+/// above count, and may overflow: by then no thread has the event of so long ago.
 const INDEX_BITS: u32 = usize::BITS / 4 * 3;
 const INDEX: usize = (1 << INDEX_BITS) - 1;
 

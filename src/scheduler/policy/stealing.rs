@@ -207,7 +207,7 @@ impl Stealing {
         woken: Woken,
     ) -> Option<Queued> {
         let sleep = &self.queues.sleep;
-        // A keeper that was woken for work left its deadline to an heir or to whoever sleeps next.
+        // A keeper that was woken for work left its deadline to an heir or to the next sleeper.
         match woken {
             Woken::ByWork => worker.set_searching(),
             // It may have been the keeper, and may find an entry before it fires the deadline.

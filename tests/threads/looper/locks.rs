@@ -182,6 +182,33 @@ fn a_request_enters_the_line_when_its_task_is_the_next_one() {
 }
 
 #[test]
+fn a_task_that_finds_its_free_lock_taken_when_it_begins_enters_the_line_then() {
+    simulated(|| async {
+        let (controller, log) = (controller(1), Log::default());
+        let (first, second, third) = (
+            controller.looper(),
+            controller.looper(),
+            controller.looper(),
+        );
+        let lock = controller.lock();
+        let until = Gate::default();
+        let (ends, claim, own) = (until.clone(), lock.exclusive(), log.clone());
+        let held = first.with(lock.exclusive()).spawn(|()| async move {
+            // The second task is ready by now, and has not begun.
+            takes(&third, 0, claim, &own, 3);
+            ends.wait().await;
+        });
+        let held = held.unwrap();
+        takes(&second, 0, lock.exclusive(), &log, 2);
+        wait_for(|| controller.stats().waiting == 2).await;
+        until.open();
+        held.await.unwrap();
+        wait_for(|| log.len() == 2).await;
+        assert_eq!(log.take(), [3, 2]);
+    });
+}
+
+#[test]
 fn a_lock_is_given_back_when_its_task_ends_or_panics() {
     everywhere(|| async {
         let controller = controller(1);

@@ -138,7 +138,7 @@ impl BrokerEngine {
             mut hello,
             connection,
         } = greeting;
-        // The broker vouches for the subject, and nobody for what a hello says.
+        // The broker vouches for the subject alone, and not for what a hello says.
         let name = &hello.member.name;
         if name != from {
             return Err(format!("the node {from:?} says that its name is {name:?}"));

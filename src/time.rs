@@ -1,4 +1,5 @@
-//! Timers: [`sleep`], [`timeout`] and [`Interval`].
+//! Timers: [`sleep`], [`timeout`] and [`Interval`], and the same for a moment: [`sleep_until`],
+//! [`timeout_at`] and [`interval_at`].
 //!
 //! Use them in any future, on any executor. An actor that goes on to receive takes
 //! [`send_after`](crate::Context::send_after) or [`send_every`](crate::Context::send_every) instead.
@@ -16,7 +17,7 @@ mod interval;
 mod retry_intervals;
 
 pub use crate::instant::Instant;
-pub use interval::{Interval, MissedTicks};
+pub use interval::{Interval, MissedTicks, interval_at};
 pub use retry_intervals::{IntervalsError, RetryIntervals};
 
 use std::fmt;
@@ -58,7 +59,32 @@ pub fn sleep(duration: Duration) -> Sleep {
     Sleep::after(Instant::now(), duration)
 }
 
-/// The future of [`sleep`].
+/// Waits until `deadline`. If that is over, it waits for nothing.
+///
+/// A moment of another clock than the one where the future is polled is taken for the present: one
+/// of the system's clock in a simulation, or the other way round.
+///
+/// # Panics
+/// As [`sleep`].
+///
+/// # Cancel safety
+/// As [`sleep`].
+///
+/// ```
+/// use greenroom::time::{Instant, sleep_until};
+/// use std::time::Duration;
+///
+/// greenroom::run(async {
+///     let deadline = Instant::now() + Duration::from_millis(5);
+///     sleep_until(deadline).await;
+///     assert!(Instant::now() >= deadline);
+/// });
+/// ```
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep::until(Some(deadline))
+}
+
+/// The future of [`sleep`] and [`sleep_until`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
     until: Instant,
@@ -200,8 +226,40 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     }
 }
 
+/// Waits for `future`, until `deadline` at most. A future that is ready at once has its value even
+/// if the deadline is over.
+///
+/// Several waits may have one deadline in common, which a [`timeout`] for each would add up.
+///
+/// # Errors
+/// [`TimedOut`] if the deadline comes first. `future` is dropped with the [`Timeout`].
+///
+/// # Panics
+/// As [`sleep`].
+///
+/// # Cancel safety
+/// As [`timeout`].
+///
+/// ```
+/// use greenroom::time::{Instant, TimedOut, timeout_at};
+/// use std::future::pending;
+/// use std::time::Duration;
+///
+/// greenroom::run(async {
+///     let deadline = Instant::now() + Duration::from_millis(1);
+///     assert_eq!(timeout_at(deadline, pending::<u32>()).await, Err(TimedOut));
+///     assert_eq!(timeout_at(deadline, async { 42 }).await, Ok(42));
+/// });
+/// ```
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+    Timeout {
+        future: future.into_future(),
+        sleep: sleep_until(deadline),
+    }
+}
+
 pin_project! {
-    /// The future of [`timeout`].
+    /// The future of [`timeout`] and [`timeout_at`].
     // It has a name, since the compiler cannot prove that a hidden `F::IntoFuture` is `Send` where
     // `F` has a closure and lifetimes are erased.
     #[must_use = "futures do nothing unless polled"]
@@ -226,7 +284,7 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// An error of [`timeout`]: the duration elapsed first.
+/// An error of [`timeout`] and [`timeout_at`]: the time was over first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut;
 

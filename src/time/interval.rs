@@ -24,6 +24,30 @@ pub enum MissedTicks {
     Delay,
 }
 
+/// Creates an interval that ticks every `period`, with the first tick at `start`.
+///
+/// A start that is over is a tick at once, and the ticks that were due since then are missed ones.
+/// Everything else is as for [`Interval::new`].
+///
+/// # Panics
+/// If the period is zero.
+///
+/// ```
+/// use greenroom::time::{Instant, interval_at};
+/// use std::time::Duration;
+///
+/// greenroom::run(async {
+///     let start = Instant::now() + Duration::from_millis(2);
+///     let mut ticks = interval_at(start, Duration::from_millis(2));
+///     assert_eq!(ticks.tick().await, start);
+///     assert!(ticks.tick().await > start);
+/// });
+/// ```
+#[track_caller]
+pub fn interval_at(start: Instant, period: Duration) -> Interval {
+    Interval::starting(period, Some(start))
+}
+
 /// A sequence of periodic ticks. As a stream it never ends.
 #[derive(Debug)]
 pub struct Interval {
@@ -79,11 +103,9 @@ impl Interval {
     /// Creates an interval whose first tick is due after one period.
     #[track_caller]
     pub(crate) fn after(period: Duration) -> Self {
-        let now = Instant::now();
-        Interval {
-            sleep: Sleep::after(now, period),
-            ..Interval::starting(period, now.checked_add(period))
-        }
+        let mut interval = Interval::starting(period, None);
+        interval.reset();
+        interval
     }
 
     /// Returns the interval with this policy for missed ticks. The default is
@@ -91,6 +113,26 @@ impl Interval {
     pub fn with_missed_ticks(mut self, policy: MissedTicks) -> Self {
         self.missed = policy;
         self
+    }
+
+    /// Makes the next tick due one period from now, also if one is due already.
+    ///
+    /// ```
+    /// use greenroom::time::{Instant, Interval};
+    /// use std::time::Duration;
+    ///
+    /// greenroom::run(async {
+    ///     let period = Duration::from_millis(2);
+    ///     let mut ticks = Interval::new(period); // the first tick would be at once
+    ///     let start = Instant::now();
+    ///     ticks.reset();
+    ///     assert!(ticks.tick().await >= start + period);
+    /// });
+    /// ```
+    pub fn reset(&mut self) {
+        let now = Instant::now();
+        self.next = now.checked_add(self.period);
+        self.sleep = Sleep::after(now, self.period);
     }
 
     /// Waits for the next tick, and returns the instant at which it was due.

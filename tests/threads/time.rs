@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use greenroom::Runtime;
-use greenroom::time::{Instant, TimedOut, sleep, timeout};
+use greenroom::time::{Instant, TimedOut, sleep, sleep_until, timeout, timeout_at};
 
 use crate::support::{
     CountingWaker, Drops, Gate, Home, Log, WATCH, drive, in_every_home, inside, on_threads,
@@ -30,6 +30,8 @@ in_every_home!(
     timeout_returns_the_value_of_a_future_that_is_done_in_time,
     timeout_drops_a_future_that_is_not_done_in_time,
     an_outer_timeout_may_be_shorter_than_an_inner_one,
+    a_sleep_until_a_moment_ends_at_that_moment,
+    waits_may_have_one_deadline_in_common,
 );
 
 fn a_sleep_is_never_early(home: &Home) {
@@ -51,6 +53,33 @@ fn a_sleep_is_never_early_by_any_clock(home: &Home) {
             sleep(length).await;
             assert!(start.elapsed() >= length, "{length:?}");
         }
+    }));
+}
+
+fn a_sleep_until_a_moment_ends_at_that_moment(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        let now = Instant::now();
+        assert!(poll_here(&mut sleep_until(now)).await.is_ready());
+        greenroom::concurrently([3, 1, 2].map(async |n| {
+            let deadline = now + MILLI * n;
+            sleep_until(deadline).await;
+            assert!(Instant::now() >= deadline);
+        }))
+        .await;
+    }));
+}
+
+fn waits_may_have_one_deadline_in_common(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        let start = Instant::now();
+        let deadline = start + MILLI * 4;
+        for _ in 0..100 {
+            let never = std::future::pending::<()>();
+            assert_eq!(timeout_at(deadline, never).await, Err(TimedOut));
+        }
+        assert!(Instant::now() >= deadline);
+        // What is ready at once has its value, although the deadline is over.
+        assert_eq!(timeout_at(start, async { 42 }).await, Ok(42));
     }));
 }
 

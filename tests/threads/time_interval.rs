@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use greenroom::time::{Instant, Interval, MissedTicks, sleep};
+use greenroom::time::{Instant, Interval, MissedTicks, interval_at, sleep};
 
 use crate::support::{Home, drive, in_every_home, panic_of, poll_once};
 
@@ -14,6 +14,8 @@ in_every_home!(
     missed_ticks_are_skipped_by_default,
     missed_ticks_may_come_in_a_burst,
     missed_ticks_may_delay_the_later_ones,
+    an_interval_may_start_later_or_earlier,
+    a_reset_makes_the_next_tick_due_one_period_later,
 );
 
 fn the_first_tick_is_at_once_and_none_is_early(home: &Home) {
@@ -65,6 +67,34 @@ fn missed_ticks_may_delay_the_later_ones(home: &Home) {
     assert!(first >= PERIOD);
     assert!(second >= PERIOD * 6 && second <= taken + PERIOD);
     assert!(third >= second + PERIOD);
+}
+
+fn an_interval_may_start_later_or_earlier(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        let start = Instant::now() + PERIOD * 3;
+        let mut ticks = interval_at(start, PERIOD);
+        assert_eq!(ticks.tick().await, start);
+        assert!(Instant::now() >= start);
+        assert!(ticks.tick().await >= start + PERIOD);
+
+        let over = interval_at(start, PERIOD).with_missed_ticks(MissedTicks::Burst);
+        let ticks: Vec<_> = over.take(3).collect().await;
+        assert_eq!(ticks, [start, start + PERIOD, start + PERIOD * 2]);
+    }));
+}
+
+fn a_reset_makes_the_next_tick_due_one_period_later(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        let mut ticks = Interval::new(PERIOD).with_missed_ticks(MissedTicks::Burst);
+        for _ in 0..3 {
+            // Ticks are due here, and the reset leaves them out.
+            sleep(PERIOD * 4).await;
+            let before = Instant::now();
+            ticks.reset();
+            let due = ticks.tick().await;
+            assert!(due >= before + PERIOD);
+        }
+    }));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::task::{Unordered, is_large};
 /// or as a `Vec`. A request that fails has its error as its output. No requests give an empty output.
 ///
 /// All requests run in the caller's task, which polls one at a time. Use [`spawn`](crate::spawn())
-/// for those that compute. For the first of two, see the [module](crate::request).
+/// for those that compute. For the first of them, see [`race`](crate::request::race).
 ///
 /// # Panics
 /// The future panics if a request does, which drops the others, or if it is polled again after
@@ -238,10 +238,10 @@ impl<R> FirstFault<R> {
 
 pin_project! {
     /// A future with its position.
-    struct Indexed<F> {
-        index: usize,
+    pub(super) struct Indexed<F> {
+        pub(super) index: usize,
         #[pin]
-        future: F,
+        pub(super) future: F,
     }
 }
 

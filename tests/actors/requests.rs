@@ -6,6 +6,7 @@ mod example;
 mod flat;
 mod in_flight;
 mod permits;
+mod races;
 mod refusals;
 mod replies;
 mod retries;

@@ -15,10 +15,11 @@ use futures::channel::oneshot;
 use greenroom::looper::Controller;
 use greenroom::market::{Job, Market};
 use greenroom::registry::{Group, Name};
+use greenroom::request::{first_ok, race, run_until};
 use greenroom::sim::TestProbe;
 use greenroom::spool::Spool;
 use greenroom::supervise::Supervisor;
-use greenroom::time::{Interval, RetryIntervals, sleep, timeout};
+use greenroom::time::{Interval, RetryIntervals, sleep, sleep_until, timeout, timeout_at};
 use greenroom::{
     Address, Context, Driver, Reply, Runtime, actor, concurrently, retry, sequentially,
     try_concurrently, unblock,
@@ -246,6 +247,9 @@ fn timers(home: &Home) {
     in_and_outside(home, async || {
         leaves("sleep", sleep(HOUR));
         leaves("timeout", timeout(HOUR, pending::<()>()));
+        let deadline = greenroom::time::Instant::now() + HOUR;
+        leaves("sleep_until", sleep_until(deadline));
+        leaves("timeout_at", timeout_at(deadline, pending::<()>()));
         let mut ticks = Interval::new(HOUR);
         ticks.tick().await;
         leaves("tick", ticks.tick());
@@ -264,6 +268,11 @@ fn several_futures(home: &Home) {
         leaves("concurrently in a list", concurrently(vec![hour(), hour()]));
         let first = try_concurrently(vec![hour(), hour()]);
         leaves("try_concurrently", first);
+        leaves("race", race((hour(), hour())));
+        leaves("race in a list", race([hour(), hour()]));
+        leaves("first_ok", first_ok((hour(), hour())));
+        leaves("first_ok in a list", first_ok(vec![hour(), hour()]));
+        leaves("run_until", run_until(sleep(HOUR), hour()));
         leaves("sequentially", sequentially([hour(), hour()]));
         let intervals = RetryIntervals::exponential(HOUR, HOUR);
         leaves("an attempt of retry", retry(&intervals, hour));

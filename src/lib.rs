@@ -68,6 +68,7 @@
 //! | a [`Pinned`] thread | `spawn!(f(_), on = &pinned)`, [`Pinned::spawn`] | values that must not leave their thread |
 //! | the calling thread | `spawn!(f(_), on = &stage)`, [`Runtime::pinned_here`] | programs with a main loop of a GUI or a game |
 //! | a thread of its own | `spawn!(f(_), on = greenroom::Detached)`, [`Detached`] | actors that block |
+//! | the pinned thread or stage that it is on | [`spawn_local()`] | plain tasks that are not `Send` |
 //! | another executor | [`ActorBuilder::split`] | programs that have one, tests |
 //! | a blocking thread | [`unblock`] | a single blocking call |
 //!
@@ -150,6 +151,8 @@ mod actor;
 
 pub mod request;
 
+mod task_set;
+
 pub mod looper;
 
 pub mod machine;
@@ -215,7 +218,7 @@ pub use error::{
     AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, FlatError, HostFault, Panic,
     Refusal, RefusalKind, SendError, SpawnError, SpawnProblem, TellError, UnhandledFault,
 };
-pub use pinned::{Hosted, Pinned, Stage};
+pub use pinned::{Hosted, Pinned, Stage, spawn_local};
 pub use request::concurrently::{concurrently, try_concurrently};
 pub use request::{retry::retry, sequentially::sequentially};
 pub use runtime::{
@@ -225,6 +228,7 @@ pub use runtime::{
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};
 pub use task::{Task, current_actor, is_contained};
+pub use task_set::TaskSet;
 
 /// Compiles and runs the programs of the README.
 #[cfg(doctest)]

@@ -16,5 +16,7 @@ mod thread;
 
 pub use handle::Pinned;
 pub use hosted::Hosted;
+pub use local::spawn_local;
+pub(crate) use local::spawn_made;
 pub use stage::Stage;
 pub(crate) use thread::PinnedThread;

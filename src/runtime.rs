@@ -47,6 +47,7 @@ pub(crate) use blocking_pool::Borrower;
 pub use builder::Builder;
 pub use driver::Driver;
 pub(crate) use engine::{BlockingCall, Deferred, DueEffects, RunsOn, RuntimeEngine, WaitSource};
+pub(crate) use handle::spawn_in;
 pub use handle::{Runtime, run, spawn, yield_now};
 pub(crate) use host::{HostContext, HostPhase, HostThread, key_of};
 pub(crate) use inner::Inner;

@@ -1,4 +1,5 @@
-//! `PinnedLocal`: the part of a pinned thread that only its own thread reaches.
+//! `PinnedLocal`: the part of a pinned thread that only its own thread reaches, and tasks that are
+//! spawned there.
 #![expect(
     unsafe_code,
     reason = "futures that are not `Send` are spawned here; see PINNED-1 in thread.rs"
@@ -17,8 +18,9 @@ use slab::Slab;
 
 use super::thread::{PinnedThread, ThreadKeep};
 use crate::contain::contain;
+use crate::runtime::HostContext;
 use crate::runtime::context::{self, Role, ThreadContext};
-use crate::task::{ActorExecutor, Runnable, Task, cancelled, spawn_unchecked};
+use crate::task::{ActorExecutor, Runnable, Task, cancelled, is_large, spawn_unchecked};
 
 /// The part of a pinned thread that only the thread itself can reach.
 pub(crate) struct PinnedLocal {
@@ -29,6 +31,65 @@ pub(crate) struct PinnedLocal {
     /// The tasks and values of a stage are being dropped, or were. Such a drop may drop the stage
     /// itself.
     pub(super) is_ending: Cell<bool>,
+}
+
+/// Spawns a plain task on this thread, which is a [`Pinned`](crate::Pinned) one or has a
+/// [`Stage`](crate::Stage). The future need not be `Send`, and neither need its value.
+///
+/// If the thread is ending, the returned task is a cancelled one. Code on other threads uses
+/// [`Pinned::spawn`](crate::Pinned::spawn), which calls a closure there.
+///
+/// # Panics
+/// On any other thread, and in an actor that has its thread for itself
+/// ([`Detached`](crate::Detached)), since it may block that thread.
+///
+/// ```
+/// use greenroom::{Runtime, spawn_local};
+/// use std::rc::Rc;
+///
+/// greenroom::run(async {
+///     let pinned = Runtime::current().spawn_pinned("local").unwrap();
+///     let sum = pinned.spawn(|| async {
+///         let number = Rc::new(40);
+///         let own = number.clone();
+///         *number + *spawn_local(async move { own }).await
+///     });
+///     assert_eq!(sum.await, 80);
+/// });
+/// ```
+#[track_caller]
+pub fn spawn_local<F>(future: F) -> Task<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    if const { is_large::<F>() } {
+        return spawn_made(|| Box::pin(future));
+    }
+    spawn_made(|| future)
+}
+
+/// Does what [`spawn_local`] does with a future that is made once it can be spawned.
+#[track_caller]
+pub(crate) fn spawn_made<F>(make: impl FnOnce() -> F) -> Task<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let (mut make, location) = (Some(make), Location::caller());
+    let mut spawn = |local: &PinnedLocal| {
+        local.thread.runtime().check_process();
+        make.take().map(|make| local.spawn(make(), location))
+    };
+    let spawned = context::with(|context| match context.and_then(PinnedLocal::of) {
+        Some(local) if !local.is_detached() => spawn(local),
+        Some(_) => None,
+        None => spawn((&*context::stage()? as &dyn Any).downcast_ref()?),
+    });
+    match spawned {
+        Some(task) => task,
+        None => panic!("`spawn_local` outside a pinned thread and a stage"),
+    }
 }
 
 impl PinnedLocal {

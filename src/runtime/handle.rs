@@ -247,8 +247,9 @@ where
     }
 }
 
+/// Does what [`Runtime::spawn`] does.
 #[track_caller]
-fn spawn_in<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
+pub(crate) fn spawn_in<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,

@@ -135,7 +135,7 @@ impl<T> TaskHandle<T> {
     }
 
     /// Cancels the task at its next suspension.
-    fn close(&self) {
+    pub(super) fn close(&self) {
         let Some(header) = self.header else {
             return;
         };

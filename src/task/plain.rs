@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "futures that need not be `Send`")]
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{Location, resume_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,6 +15,7 @@ use super::cell;
 use super::executor::Executor;
 use super::handle::TaskHandle;
 use super::handle::TaskOutcome;
+use crate::error::Fault;
 
 /// The handle of a spawned future.
 ///
@@ -78,6 +79,28 @@ impl<T> Task<T> {
     /// a cancellation.
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
+    }
+}
+
+impl<T> Task<T> {
+    /// Cancels the task at its next suspension, and waits for nothing.
+    pub(crate) fn close(&self) {
+        self.0.close();
+    }
+
+    /// Waits for the end of the task, whose outcome is dropped.
+    pub(crate) async fn ended(mut self) {
+        drop(poll_fn(|cx| self.0.poll(cx)).await);
+    }
+
+    /// Polls a task without a value for the fault that has ended it.
+    pub(crate) fn poll_fault(&mut self, cx: &mut Context<'_>) -> Poll<Fault> {
+        let has_begun = !self.0.is_over();
+        self.0.poll(cx).map(|outcome| match outcome {
+            Some(Err(unobserved)) => Fault::Panicked(unobserved.take_panic()),
+            _ if has_begun => Fault::Cancelled,
+            _ => Fault::NotStarted,
+        })
     }
 }
 

@@ -21,7 +21,7 @@ use greenroom::spool::Spool;
 use greenroom::supervise::Supervisor;
 use greenroom::time::{Interval, RetryIntervals, sleep, sleep_until, timeout, timeout_at};
 use greenroom::{
-    Address, Context, Driver, Reply, Runtime, actor, concurrently, retry, sequentially,
+    Address, Context, Driver, Reply, Runtime, TaskSet, actor, concurrently, retry, sequentially,
     try_concurrently, unblock,
 };
 
@@ -223,10 +223,17 @@ fn tasks_and_their_runtime(home: &Home) {
             // Its end comes with that of the home.
             Pin::into_inner(task).detach();
         });
+        let mut set = TaskSet::new();
+        set.spawn_on(&home.runtime, pending::<()>());
+        leaves("the next result of a set", set.next());
+        leaves("a set as a stream", set.into_future());
         // Nothing is polled, so no cancelled task ends.
         let _held = home.hold();
         leaves("a task that has not begun", task());
         leaves("cancel", task().cancel());
+        let mut set = TaskSet::new();
+        set.spawn_on(&home.runtime, pending::<()>());
+        leaves("shutdown of a set", set.shutdown());
         let _keep = home.runtime.keep_alive();
         leaves("quiescent", home.runtime.quiescent());
         let flag = Arc::new(Flag);

@@ -15,7 +15,7 @@ const LAYERS: [&[&str]; 8] = [
     &["directory", "scheduler"],
     &["runtime"],
     &["pinned", "time", "signal", "mailbox"],
-    &["actor", "request"],
+    &["actor", "request", "task_set"],
     &[
         "looper",
         "machine",

@@ -20,7 +20,8 @@ pub(crate) use name::{TypeNames, short};
 /// |---|---|
 /// | an actor with a name | `"tally" #7` |
 /// | an actor without a name, by its function or type | `tally #7` |
-/// | a plain task | `task #7` |
+/// | a plain task with a name | `"reader" #7` |
+/// | a plain task without a name | `task #7` |
 ///
 /// The number is the [`id`](TaskInfo::id). In the traces and failures of a
 /// [simulation](crate::sim), and in the errors of asks there, it is the number of the task in that
@@ -49,9 +50,10 @@ pub(crate) use name::{TypeNames, short};
 pub struct TaskInfo {
     id: u64,
     name: Option<Arc<Box<str>>>,
-    /// `None` for a plain task.
+    /// `None` for a job.
     types: Option<fn() -> TypeNames>,
     priority: u8,
+    is_actor: bool,
 }
 
 impl TaskInfo {
@@ -66,6 +68,15 @@ impl TaskInfo {
             name,
             types: Some(types),
             priority,
+            is_actor: true,
+        }
+    }
+
+    pub(crate) fn of_plain(id: u64, name: Option<Arc<Box<str>>>, types: fn() -> TypeNames) -> Self {
+        TaskInfo {
+            name,
+            types: Some(types),
+            ..TaskInfo::of_task(id)
         }
     }
 
@@ -75,6 +86,7 @@ impl TaskInfo {
             name: None,
             types: None,
             priority: 0,
+            is_actor: false,
         }
     }
 
@@ -91,13 +103,13 @@ impl TaskInfo {
         self.id
     }
 
-    /// Returns the name of the actor, or `None` if it has no name or this is a plain task.
+    /// Returns the name of the actor or task, or `None` if it has none.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref().map(|name| &**name)
     }
 
-    /// Returns the name of the actor or, without one, that of its function or type. For a plain
-    /// task it returns `task`.
+    /// Returns the name of the actor or task or, without one, that of its function or type. For a call
+    /// of a [`Hosted`](crate::Hosted) value it returns `task`.
     pub fn called(&self) -> Cow<'_, str> {
         match (self.name(), self.types) {
             (Some(name), _) => name.into(),
@@ -113,7 +125,7 @@ impl TaskInfo {
 
     /// Returns whether this is an actor, not a plain task.
     pub fn is_actor(&self) -> bool {
-        self.types.is_some()
+        self.is_actor
     }
 }
 
@@ -126,13 +138,14 @@ impl PartialEq for TaskInfo {
 
 impl Eq for TaskInfo {}
 
-/// Displays an actor with a name as `"tally" #7`. An actor without one is `tally #7`, by its
+/// Displays an actor or task with a name as `"tally" #7`. An actor without one is `tally #7`, by its
 /// function or type, and a plain task is `task #7`.
 impl fmt::Display for TaskInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => write!(f, "{name:?}")?,
-            None => f.write_str(&self.called())?,
+            None if self.is_actor => f.write_str(&self.called())?,
+            None => f.write_str("task")?,
         }
         write!(f, " #{}", self.id)
     }

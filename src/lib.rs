@@ -223,7 +223,8 @@ pub use request::concurrently::{concurrently, try_concurrently};
 pub use request::{retry::retry, sequentially::sequentially};
 pub use runtime::{
     ActorReport, ActorStatus, ActorWait, Builder, Continues, Driver, KeepAlive, LongTurn, Observer,
-    Runtime, ShutdownReport, Stats, Warning, note_wait, run, spawn, unblock, yield_now,
+    Runtime, ShutdownReport, Stats, TaskBuilder, Warning, note_wait, run, spawn, task, unblock,
+    yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};

@@ -27,8 +27,8 @@ use self::line::{LinePart, TaskLine};
 use self::results::{SetResult, SetResults};
 use crate::error::{Fault, SpawnProblem};
 use crate::pinned::spawn_made;
-use crate::runtime::{Runtime, context, spawn_in};
-use crate::task::{Task, WaitsFor, run};
+use crate::runtime::{Runtime, context, spawn_named};
+use crate::task::{Task, TaskName, WaitsFor, run};
 
 /// A set of tasks that run at once, and whose results are taken as they come.
 ///
@@ -87,6 +87,7 @@ use crate::task::{Task, WaitsFor, run};
 pub struct TaskSet<T> {
     results: Arc<SetResults<T>>,
     line: Option<Arc<TaskLine>>,
+    name: Option<TaskName>,
     /// The number of tasks that were ever spawned.
     spawned: u64,
     /// Those whose results were not returned, by the keys of their entries.
@@ -108,12 +109,29 @@ impl<T> TaskSet<T> {
         TaskSet {
             results: Arc::new(SetResults::new()),
             line: None,
+            name: None,
             spawned: 0,
             tasks: Slab::new(),
             taken: VecDeque::new(),
             faulty: None,
             is_awaited: false,
         }
+    }
+
+    /// Gives this name to each task that is spawned from now on, as [`task`](crate::task()) does.
+    ///
+    /// ```
+    /// use greenroom::TaskSet;
+    ///
+    /// greenroom::run(async {
+    ///     let mut pages = TaskSet::new().named("fetch");
+    ///     pages.spawn(async { 42 });
+    ///     assert_eq!(pages.next().await.unwrap().unwrap(), 42);
+    /// });
+    /// ```
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(Arc::new(name.into().into()));
+        self
     }
 
     /// Lets at most `tasks` futures run at once. By default there is no limit.
@@ -286,7 +304,8 @@ impl<T: Send + 'static> TaskSet<T> {
         // Looked for before there is an entry for the task.
         match context::runtime() {
             Some(runtime) => {
-                let task = spawn_in(runtime, self.member(future));
+                let member = self.member(future);
+                let task = spawn_named::<F, _>(runtime, self.name.clone(), member);
                 self.tasks.insert(task);
             }
             None => panic!("{}", SpawnProblem::NoRuntime),
@@ -299,7 +318,8 @@ impl<T: Send + 'static> TaskSet<T> {
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let task = runtime.spawn(self.member(future));
+        let (runtime, member) = (runtime.inner().clone(), self.member(future));
+        let task = spawn_named::<F, _>(runtime, self.name.clone(), member);
         self.tasks.insert(task);
     }
 }
@@ -314,7 +334,7 @@ impl<T: 'static> TaskSet<T> {
     where
         F: Future<Output = T> + 'static,
     {
-        let task = spawn_made(|| self.member(future));
+        let task = spawn_made::<F, _>(self.name.clone(), || self.member(future));
         self.tasks.insert(task);
     }
 }

@@ -80,8 +80,10 @@ impl End {
 pub struct UnhandledFault<'a> {
     /// The actor; `None` for a task.
     pub actor: Option<&'a TaskInfo>,
-    /// The name of the actor; `None` if it has no name, or for a plain task. For a task of a
-    /// [looper](crate::looper) it is the name of the looper.
+    /// The plain task or job of [`unblock`](crate::unblock()); `None` for anything else.
+    pub task: Option<&'a TaskInfo>,
+    /// The name of the actor or task, if it has one. For a task of a [looper](crate::looper) it is the
+    /// name of the looper.
     pub name: Option<&'a str>,
     /// The [`id`](crate::Address::id) of the actor; `None` for a task.
     pub id: Option<u64>,
@@ -111,6 +113,7 @@ impl<'a> UnhandledFault<'a> {
     ) -> Self {
         UnhandledFault {
             actor: Some(actor),
+            task: None,
             name: actor.name(),
             id: Some(actor.id()),
             fault,
@@ -132,10 +135,12 @@ impl<'a> UnhandledFault<'a> {
 
     /// Returns the words for the actor or the task.
     pub(crate) fn subject(&self) -> String {
-        match (self.actor, self.name) {
-            (Some(actor), _) => actor.to_string(),
-            (None, Some(name)) => format!("a task of {name}"),
-            (None, None) => "task".to_owned(),
+        match (self.actor, self.task, self.name) {
+            (Some(actor), ..) => actor.to_string(),
+            (None, Some(_), Some(name)) => format!("task {name:?}"),
+            (None, Some(task), None) => format!("task {}", task.called()),
+            (None, None, Some(name)) => format!("a task of {name}"),
+            (None, None, None) => "task".to_owned(),
         }
     }
 }

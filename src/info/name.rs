@@ -6,7 +6,7 @@
 use std::any::type_name;
 use std::borrow::Cow;
 
-/// The names of the types of an actor, with their paths.
+/// The names of the types of an actor or a task, with their paths.
 ///
 /// The table of a cell has a function that returns them. So a name is made only where it is shown.
 pub(crate) struct TypeNames {
@@ -23,7 +23,19 @@ impl TypeNames {
         }
     }
 
-    /// Returns a name for the actor.
+    /// Returns the names for a plain task, which has one type.
+    pub(crate) fn of_task<Of>() -> Self {
+        let name = type_name::<Of>();
+        // A large future is boxed.
+        let inner = name.strip_prefix("core::pin::Pin<alloc::boxed::Box<");
+        let name = inner.and_then(|it| it.strip_suffix(">>")).unwrap_or(name);
+        TypeNames {
+            future: name,
+            actor: name,
+        }
+    }
+
+    /// Returns a name for the actor or task.
     pub(crate) fn called(&self) -> Cow<'static, str> {
         called(self.future, self.actor)
     }

@@ -174,6 +174,7 @@ impl Monitor {
         let Some(runtime) = &self.runtime else { return };
         runtime.report(&UnhandledFault {
             actor: None,
+            task: None,
             name: Some(name),
             id: None,
             fault,

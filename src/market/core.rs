@@ -480,6 +480,7 @@ impl<K: Send + 'static> JobMarket for MarketCore<K> {
         let fault = Fault::Panicked(panic);
         let unhandled = UnhandledFault {
             actor: None,
+            task: None,
             name: Some("a market"),
             id: None,
             fault: &fault,

@@ -18,9 +18,11 @@ use slab::Slab;
 
 use super::thread::{PinnedThread, ThreadKeep};
 use crate::contain::contain;
-use crate::runtime::HostContext;
 use crate::runtime::context::{self, Role, ThreadContext};
-use crate::task::{ActorExecutor, Runnable, Task, cancelled, is_large, spawn_unchecked};
+use crate::runtime::{HostContext, TaskBuilder};
+use crate::task::{
+    ActorExecutor, Executor, Named, Runnable, Task, TaskName, cancelled, is_large, spawn_unchecked,
+};
 
 /// The part of a pinned thread that only the thread itself can reach.
 pub(crate) struct PinnedLocal {
@@ -63,23 +65,46 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    if const { is_large::<F>() } {
-        return spawn_made(|| Box::pin(future));
-    }
-    spawn_made(|| future)
+    spawn_made::<F, _>(None, || future)
 }
 
-/// Does what [`spawn_local`] does with a future that is made once it can be spawned.
+impl TaskBuilder {
+    /// Spawns a future on this thread, as [`spawn_local`](crate::spawn_local()) does.
+    ///
+    /// # Panics
+    /// As [`spawn_local`](crate::spawn_local()).
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> Task<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        spawn_made::<F, _>(Some(self.into_name()), || future)
+    }
+}
+
+/// Does what [`spawn_local`] does with a future that is made once it can be spawned. Without a name
+/// it is called after the type `Of`.
 #[track_caller]
-pub(crate) fn spawn_made<F>(make: impl FnOnce() -> F) -> Task<F::Output>
+pub(crate) fn spawn_made<Of, F>(name: Option<TaskName>, make: impl FnOnce() -> F) -> Task<F::Output>
 where
+    Of: 'static,
     F: Future + 'static,
     F::Output: 'static,
 {
-    let (mut make, location) = (Some(make), Location::caller());
+    let (mut make, location) = (Some((make, name)), Location::caller());
     let mut spawn = |local: &PinnedLocal| {
         local.thread.runtime().check_process();
-        make.take().map(|make| local.spawn(make(), location))
+        let (make, name) = make.take()?;
+        let executor = Named {
+            executor: local.thread.clone(),
+            name,
+        };
+        if const { is_large::<F>() } {
+            let future = Box::pin(make());
+            return Some(local.spawn_as::<Of, _, _>(executor, future, location));
+        }
+        Some(local.spawn_as::<Of, _, _>(executor, make(), location))
     };
     let spawned = context::with(|context| match context.and_then(PinnedLocal::of) {
         Some(local) if !local.is_detached() => spawn(local),
@@ -129,6 +154,23 @@ impl PinnedLocal {
         F: Future + 'static,
         F::Output: 'static,
     {
+        self.spawn_as::<F, _, _>(self.thread.clone(), future, location)
+    }
+
+    /// Does the same with `executor`, which is this thread's. Without a name the task is called after
+    /// the type `Of`.
+    fn spawn_as<Of, H, F>(
+        &self,
+        executor: H,
+        future: F,
+        location: &'static Location<'static>,
+    ) -> Task<F::Output>
+    where
+        Of: 'static,
+        H: Executor,
+        F: Future + 'static,
+        F::Output: 'static,
+    {
         if self.thread.is_closing() {
             contain(|| drop(future));
             return cancelled();
@@ -139,7 +181,7 @@ impl PinnedLocal {
             value
         });
         // SAFETY: (PINNED-1) this is its thread, since a `PinnedLocal` is not `Send`.
-        unsafe { spawn_unchecked(self.thread.clone(), future, Some(location)) }
+        unsafe { spawn_unchecked::<Of, _, _>(executor, future, Some(location)) }
     }
 
     pub(super) fn insert(&self, value: Rc<dyn Any>) -> usize {

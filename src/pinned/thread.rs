@@ -160,7 +160,7 @@ impl PinnedThread {
         });
         // SAFETY: (PINNED-1) before its first poll the future holds nothing but `make`, which is
         // `Send`; from then on only its thread polls and drops it.
-        unsafe { spawn_unchecked(this.clone(), future, location) }
+        unsafe { spawn_unchecked::<Fut, _, _>(this.clone(), future, location) }
     }
 
     /// Sends `job` to be called on the thread; the caller holds a keep meanwhile.

@@ -64,9 +64,9 @@ where
     let executor = BlockingExecutor::of(runtime);
     if const { is_large::<F>() } {
         let job = Box::new(job);
-        return spawn(executor, async move { job() });
+        return spawn::<F, _, _>(executor, async move { job() });
     }
-    spawn(executor, async move { job() })
+    spawn::<F, _, _>(executor, async move { job() })
 }
 
 /// Runs a call on a thread of the pool of a runtime, or of the process, as [`unblock`] does.
@@ -75,7 +75,7 @@ where
 /// [`is_lent`] returns false. If the pool is closed, the call is dropped.
 pub(crate) fn borrow_thread(runtime: Option<&Arc<Inner>>, call: impl FnOnce() + Send + 'static) {
     let executor = BlockingExecutor::of(runtime.cloned());
-    spawn(executor, async move { call() }).detach();
+    spawn::<(), _, _>(executor, async move { call() }).detach();
 }
 
 /// Tries again to start a thread for the calls that wait.

@@ -121,8 +121,8 @@ impl TaskHooks for Inner {
         Inner::completed(self, task);
     }
 
-    fn task_completed(&self) {
-        Inner::task_completed(self);
+    fn task_completed(&self, task: &TaskInfo) {
+        Inner::completed(self, task);
     }
 
     fn asks_itself(&self, actor: &TaskInfo, may_hang: bool, has_received: bool) -> bool {

@@ -16,7 +16,7 @@ use super::inner::Inner;
 use crate::contain::drop_refused;
 use crate::stderr::print_line;
 use crate::sync::atomic::Ordering;
-use crate::task::{Task, cancelled, is_large, spawn as spawn_on};
+use crate::task::{Executor, Named, Task, TaskName, cancelled, is_large, spawn as spawn_on};
 use crate::tracer::Lines;
 
 /// A runtime: worker threads with their queues and timers, which run tasks and actors.
@@ -247,31 +247,130 @@ where
     }
 }
 
-/// Does what [`Runtime::spawn`] does.
 #[track_caller]
-pub(crate) fn spawn_in<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
+fn spawn_in<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
 where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let is_open = runtime.is_open();
+    spawn_boxed_if_large::<F, _, _>(runtime, is_open, future)
+}
+
+/// Spawns a plain task that may have a name. Without one it is called after the type `Of`.
+#[track_caller]
+pub(crate) fn spawn_named<Of, F>(
+    runtime: Arc<Inner>,
+    name: Option<TaskName>,
+    future: F,
+) -> Task<F::Output>
+where
+    Of: 'static,
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let is_open = runtime.is_open();
+    let executor = Named {
+        executor: runtime,
+        name,
+    };
+    spawn_boxed_if_large::<Of, _, _>(executor, is_open, future)
+}
+
+#[track_caller]
+fn spawn_boxed_if_large<Of, H, F>(executor: H, is_open: bool, future: F) -> Task<F::Output>
+where
+    Of: 'static,
+    H: Executor,
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
     if const { is_large::<F>() } {
-        return spawn_inline(runtime, Box::pin(future));
+        return spawn_inline::<Of, _, _>(executor, is_open, Box::pin(future));
     }
-    spawn_inline(runtime, future)
+    spawn_inline::<Of, _, _>(executor, is_open, future)
 }
 
 #[track_caller]
-fn spawn_inline<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
+fn spawn_inline<Of, H, F>(executor: H, is_open: bool, future: F) -> Task<F::Output>
 where
+    Of: 'static,
+    H: Executor,
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    runtime.check_process();
-    if runtime.shutdown.has_begun() {
+    if !is_open {
         drop_refused(future);
         return cancelled();
     }
-    spawn_on(runtime, future)
+    spawn_on::<Of, _, _>(executor, future)
+}
+
+impl Inner {
+    /// Returns whether the runtime accepts tasks.
+    #[track_caller]
+    fn is_open(&self) -> bool {
+        self.check_process();
+        !self.shutdown.has_begun()
+    }
+}
+
+/// Begins the spawn of a plain task with a name, which can be any text and need not be unique.
+///
+/// The name is in the texts of its faults, in warnings of [long turns](crate::Builder::long_turns),
+/// in traces, in the traces of a [simulation](crate::sim), and in [`Runtime::tasks`]. A task without
+/// one is [called](crate::policy::TaskInfo::called) after its type: that of `spawn(fetch(url))` is
+/// called `fetch`, and an `async` block is called after the function that it is written in.
+///
+/// ```
+/// greenroom::run(async {
+///     let reader = greenroom::task("reader").spawn(async { 40 + 2 });
+///     assert_eq!(reader.await, 42);
+/// });
+/// ```
+pub fn task(name: impl Into<String>) -> TaskBuilder {
+    TaskBuilder {
+        name: Arc::new(name.into().into()),
+    }
+}
+
+/// A plain task that is to be spawned, made by [`task`].
+#[derive(Debug, Clone)]
+#[must_use = "nothing runs until it is spawned"]
+pub struct TaskBuilder {
+    name: TaskName,
+}
+
+impl TaskBuilder {
+    /// Spawns a future on the current runtime, as [`spawn`] does.
+    ///
+    /// # Panics
+    /// If no runtime is current on this thread.
+    #[track_caller]
+    pub fn spawn<F>(self, future: F) -> Task<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        match context::runtime() {
+            Some(runtime) => spawn_named::<F, F>(runtime, Some(self.name), future),
+            None => panic!("{}", crate::SpawnProblem::NoRuntime),
+        }
+    }
+
+    /// Spawns a future on this runtime, as [`Runtime::spawn`] does.
+    #[track_caller]
+    pub fn spawn_on<F>(self, runtime: &Runtime, future: F) -> Task<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        spawn_named::<F, F>(runtime.inner.clone(), Some(self.name), future)
+    }
+
+    pub(crate) fn into_name(self) -> TaskName {
+        self.name
+    }
 }
 
 /// Yields once: the task goes to the back of the queue, so that other tasks get a turn.

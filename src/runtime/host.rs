@@ -147,6 +147,13 @@ impl HostThreads {
         self.all().iter().map(|host| host.live().tasks()).sum()
     }
 
+    /// Describes the plain tasks on all hosts that have gone pending.
+    pub(super) fn describe_tasks(&self, each: &mut dyn FnMut(TaskInfo)) {
+        for host in self.all() {
+            host.live().describe_tasks(each);
+        }
+    }
+
     /// Describes the actors on all hosts that are not in `spare`.
     pub(super) fn describe_cells(&self, spare: &[TaskKey], mut each: impl FnMut(TaskInfo, Look)) {
         for host in self.all() {

@@ -28,7 +28,7 @@ use table::CellTable;
 use crate::contain::KeptWaker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
-use crate::task::{Ending, Header, LiveIndex, Look, NotedWaits, TaskInfo, TaskKey};
+use crate::task::{self, Ending, Header, LiveIndex, Look, NotedWaits, TaskInfo, TaskKey};
 
 pub(crate) struct LiveCells {
     shards: Box<[CachePadded<Mutex<CellShard>>]>,
@@ -278,6 +278,20 @@ impl LiveCells {
         let waker = shard.wakers.try_remove(key);
         drop(shard);
         drop(waker);
+    }
+
+    /// Describes every task that is kept here.
+    pub(crate) fn describe_tasks(&self, each: &mut dyn FnMut(TaskInfo)) {
+        for shard in &self.shards {
+            let infos = |shard: &CellShard| -> Vec<TaskInfo> {
+                let wakers = shard.wakers.iter();
+                wakers
+                    .filter_map(|(_, kept)| task::info_of(kept.as_waker()))
+                    .collect()
+            };
+            let infos = infos(&shard.lock());
+            infos.into_iter().for_each(&mut *each);
+        }
     }
 
     pub(crate) fn tasks(&self) -> usize {

@@ -10,7 +10,7 @@ use crate::error::Fault;
 use crate::info::short;
 use crate::instant::Instant;
 use crate::scheduler::{SchedulerOwner, WorkerLocal};
-use crate::task::{Runnable, TaskInfo, TaskKey, run};
+use crate::task::{Runnable, TaskInfo, run};
 use crate::tracer::{self, EventKind, NoteKind, Subject, Tracer};
 
 impl Inner {
@@ -93,15 +93,6 @@ impl Inner {
                 self.busy.with(task.id(), |shard| shard.remove(&task.id()));
             }
             contain(|| observer.completed(task));
-        }
-    }
-
-    /// Notifies them that the plain task that this thread runs or drops has ended.
-    pub(crate) fn task_completed(&self) {
-        // A task may be dropped during the run of another task.
-        let key = TaskKey::dropped().or_else(|| context::with(|context| context?.running.get()));
-        if let Some(key) = key.filter(|key| !key.is_cell()) {
-            self.completed(&TaskInfo::of_task(key.number()));
         }
     }
 }

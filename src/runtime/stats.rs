@@ -132,6 +132,49 @@ impl Runtime {
     }
 }
 
+impl Runtime {
+    /// Returns the live plain tasks that have gone pending at least once, as [`Stats::tasks`] counts
+    /// them. They are in no particular order.
+    ///
+    /// Each has its [name](crate::task()) or, without one, is
+    /// [called](crate::policy::TaskInfo::called) after its type. So a count of the names tells what a
+    /// program of many tasks waits in.
+    ///
+    /// # Blocking
+    /// As [`stats`](Runtime::stats), with time and memory for each task.
+    ///
+    /// ```
+    /// use greenroom::Runtime;
+    /// use std::future::pending;
+    ///
+    /// async fn fetch(_page: u32) {
+    ///     pending::<()>().await;
+    /// }
+    ///
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let reader = greenroom::task("reader").spawn_on(&runtime, pending::<()>());
+    /// let fetches = [1, 2].map(|page| runtime.spawn(fetch(page)));
+    /// runtime.run_until_quiescent();
+    /// let mut names = runtime.tasks().iter().map(|task| task.called().into_owned()).collect::<Vec<_>>();
+    /// names.sort();
+    /// assert_eq!(names, ["fetch", "fetch", "reader"]);
+    /// # drop((reader, fetches));
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn tasks(&self) -> Vec<TaskInfo> {
+        self.inner.check_process();
+        // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
+        self.inner.engine().apply(&self.inner, DueEffects::All);
+        let mut tasks = Vec::new();
+        self.inner.live.describe_tasks(&mut |task| tasks.push(task));
+        self.inner
+            .hosts
+            .describe_tasks(&mut |task| tasks.push(task));
+        tasks
+    }
+}
+
 impl Inner {
     fn stats(&self) -> Stats {
         let mut actors = Vec::new();

@@ -256,7 +256,10 @@ pub(super) fn write_task(
 ) -> fmt::Result {
     match location {
         // All plain tasks of a location are reported as one, so a number would tell nothing.
-        Some(_) if !task.is_actor() => f.write_str("task")?,
+        Some(_) if !task.is_actor() => match task.name() {
+            Some(name) => write!(f, "{name:?}")?,
+            None => f.write_str("task")?,
+        },
         _ => task.fmt(f)?,
     }
     location.map_or(Ok(()), |at| write!(f, " ({}:{})", at.file(), at.line()))

@@ -23,6 +23,7 @@
 mod loom;
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::pin::Pin;
@@ -40,14 +41,16 @@ use super::state::PollOutcome;
 use super::task_header::{self, TaskHeader, TaskVTable};
 use crate::blocks;
 use crate::contain::{Step, attempt_or_clear_uncounted, contain_mut, drop_result};
-use crate::info::TaskInfo;
+use crate::info::{TaskInfo, TypeNames};
 use crate::sync::UnsafeCell;
 
 #[repr(C)]
-struct TaskCell<H, Fut: Future> {
+struct TaskCell<H, Fut: Future, Of> {
     header: TaskHeader,
     executor: H,
     run_part: UnsafeCell<RunPart<Fut>>,
+    /// The type that a task without a name is called after.
+    _of: PhantomData<fn() -> Of>,
 }
 
 /// The part of a cell that belongs to the turn.
@@ -62,12 +65,13 @@ union FutureOrOutcome<Fut: Future> {
     outcome: ManuallyDrop<TaskOutcome<Fut::Output>>,
 }
 
-/// Creates and schedules a task, spawned at `spawned_at`. The returned handle owns one reference.
+/// Creates and schedules a task, spawned at `spawned_at`. The returned handle owns one reference. A
+/// task without a name is called after the type `Of`.
 ///
 /// # Safety
 /// If the future is not `Send`, the executor polls and drops it on one thread only, from its first
 /// poll on.
-pub(super) unsafe fn new<H, Fut>(
+pub(super) unsafe fn new<Of, H, Fut>(
     executor: H,
     future: Fut,
     spawned_at: Option<&'static Location<'static>>,
@@ -75,15 +79,16 @@ pub(super) unsafe fn new<H, Fut>(
 where
     H: Executor,
     Fut: Future + 'static,
+    Of: 'static,
 {
-    let cell = blocks::room::<TaskCell<H, Fut>>();
+    let cell = blocks::room::<TaskCell<H, Fut, Of>>();
     let content = FutureOrOutcome {
         future: ManuallyDrop::new(future),
     };
     let cell_ptr = cell.as_ptr();
     // SAFETY: memory for a cell, each field of which is written.
     unsafe {
-        (&raw mut (*cell_ptr).header).write(TaskHeader::new(TaskCell::<H, Fut>::VTABLE));
+        (&raw mut (*cell_ptr).header).write(TaskHeader::new(TaskCell::<H, Fut, Of>::VTABLE));
         (&raw mut (*cell_ptr).executor).write(executor);
         let live_index = None;
         (&raw mut (*cell_ptr).run_part).write(UnsafeCell::new(RunPart {
@@ -95,7 +100,8 @@ where
     // SAFETY: (TASK-2) the task has not begun.
     let executor = unsafe { &cell.as_ref().executor };
     if let Some(location) = spawned_at.filter(|_| executor.marks() != 0) {
-        let task = TaskInfo::of_task(TaskKey::at(header.as_ptr().cast()).number());
+        // SAFETY: (TASK-2) the task has not begun.
+        let task = unsafe { (header.as_ref().vtable.run.info)(header.cast()) };
         executor.hooks().spawned(&task, location, false);
     }
     // SAFETY: (TASK-2) the handle's reference; (TASK-STATE-1) a new word counts one wake-up.
@@ -105,11 +111,15 @@ where
     unsafe { TaskHandle::new(header) }
 }
 
-impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
+impl<H: Executor, Fut: Future + 'static, Of: 'static> TaskCell<H, Fut, Of> {
     const VTABLE: &'static TaskVTable = &TaskVTable {
         run: RunVTable {
             run: Self::run,
             discard: Self::discard,
+            info: |header| {
+                // SAFETY: (TASK-1, TASK-2) the caller's runnable or reference.
+                unsafe { header.cast::<Self>().as_ref() }.info()
+            },
         },
         schedule: Self::schedule,
         take: Self::take,
@@ -122,6 +132,11 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
             cell.executor.hooks().into()
         },
     };
+
+    fn info(&self) -> TaskInfo {
+        let number = TaskKey::at(std::ptr::from_ref(self).cast()).number();
+        TaskInfo::of_plain(number, self.executor.name(), TypeNames::of_task::<Of>)
+    }
 
     /// Returns the part that belongs to the turn, which is the caller's (TASK-3).
     fn run_part(&self) -> *mut RunPart<Fut> {
@@ -167,7 +182,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
             // SAFETY: (TASK-3) this is the turn.
             (Ok(()), Poll::Ready(value)) => return unsafe { Self::end(header, Some(Ok(value))) },
             (Err(panic), _) => {
-                let unobserved = UnobservedPanic::new(panic, &cell.executor);
+                let unobserved = UnobservedPanic::new(panic, &cell.executor, cell.info());
                 // SAFETY: (TASK-3) the future was dropped while the panic unwound.
                 return unsafe { Self::finish(header, Some(Err(unobserved))) };
             }
@@ -232,7 +247,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     /// As [`end`](Self::end).
     unsafe fn drop_future(&self, run_part: &mut RunPart<Fut>) {
         if self.executor.is_observed() {
-            self.executor.hooks().task_completed();
+            self.executor.hooks().task_completed(&self.info());
         }
         // SAFETY: (TASK-3) the content is the future.
         contain_mut(&mut || unsafe { ManuallyDrop::drop(&mut run_part.content.future) });

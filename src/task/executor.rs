@@ -18,6 +18,7 @@ use super::header::Header;
 use super::header::Label;
 use super::hooks::TaskHooks;
 use super::key::LiveIndex;
+use super::named::TaskName;
 use super::run::BATCH;
 use super::runnable::Runnable;
 use super::waits::NotedWaits;
@@ -31,6 +32,11 @@ pub trait Executor: Clone + Send + Sync + 'static {
 
     /// Returns the hooks that observe the executor's tasks and decide about them.
     fn hooks(&self) -> &(dyn TaskHooks + 'static);
+
+    /// Returns the name of the plain task that this executor is for, if it has one.
+    fn name(&self) -> Option<TaskName> {
+        None
+    }
 
     /// Returns the marks of new tasks and cells: [`Label::TRACED`], [`Label::LOCATED`].
     fn marks(&self) -> u8 {

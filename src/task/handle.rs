@@ -9,6 +9,7 @@
 use super::executor::Executor;
 use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
+use crate::info::TaskInfo;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -187,14 +188,16 @@ pub(super) type TaskOutcome<T> = Result<T, Box<UnobservedPanic>>;
 /// A panic that is reported to the executor unless the task is awaited.
 pub(super) struct UnobservedPanic {
     panic: Option<Panic>,
+    task: TaskInfo,
     report: Box<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
 }
 
 impl UnobservedPanic {
-    pub(super) fn new(panic: Panic, executor: &impl Executor) -> Box<Self> {
+    pub(super) fn new(panic: Panic, executor: &impl Executor, task: TaskInfo) -> Box<Self> {
         let executor = executor.clone();
         Box::new(UnobservedPanic {
             panic: Some(panic),
+            task,
             report: Box::new(move |unhandled| executor.hooks().report(unhandled)),
         })
     }
@@ -211,7 +214,8 @@ impl Drop for UnobservedPanic {
             contain(|| {
                 (self.report)(&UnhandledFault {
                     actor: None,
-                    name: None,
+                    task: Some(&self.task),
+                    name: self.task.name(),
                     id: None,
                     fault: &fault,
                     is_source: false,

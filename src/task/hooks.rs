@@ -41,9 +41,10 @@ pub trait TaskHooks: Send + Sync {
         let _ = task;
     }
 
-    /// Observes the end of the plain task or job that this thread runs or drops. A task's future is
-    /// not dropped yet.
-    fn task_completed(&self) {}
+    /// Observes the end of a plain task or job. A task's future is not dropped yet.
+    fn task_completed(&self, task: &TaskInfo) {
+        let _ = task;
+    }
 
     /// Judges that an actor waits for an answer of its own at the end of a turn. It `may_hang` if
     /// nothing else wakes it, or receives the question. Returns whether it is to be polled again.

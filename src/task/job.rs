@@ -23,6 +23,7 @@ use super::executor::Executor;
 use super::key::TaskKey;
 use super::runnable::{RunVTable, Runnable};
 use crate::contain::{KeptWaker, Panic, attempt, contain};
+use crate::info::TaskInfo;
 use crate::lock::SpinLock;
 use crate::outcome::{self, Outcome};
 use crate::sync::mutant;
@@ -39,6 +40,7 @@ impl<H: Executor, F: FnOnce() -> R, R> HostedJobCell<H, F, R> {
     const VTABLE: &'static RunVTable = &RunVTable {
         run: Self::run,
         discard: Self::discard,
+        info: |job| TaskInfo::of_task(TaskKey::at(job.as_ptr()).number()),
     };
 
     /// # Safety
@@ -65,7 +67,10 @@ impl<H: Executor, F: FnOnce() -> R, R> HostedJobCell<H, F, R> {
     /// There is no end if the caller did so before the closure began.
     fn end(&self, end: Option<JobEnd<R>>) {
         if let Some(watcher) = &self.watcher {
-            watcher.hooks().task_completed();
+            let job = TaskKey::at(std::ptr::from_ref(self).cast());
+            watcher
+                .hooks()
+                .task_completed(&TaskInfo::of_task(job.number()));
         }
         // Dropped without the lock, and before the caller is woken.
         let (work, waker, unwanted) = self.state.with(|state| {

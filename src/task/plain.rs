@@ -152,16 +152,17 @@ fn open<T>(outcome: TaskOutcome<T>) -> T {
     outcome.unwrap_or_else(|unobserved| resume_unwind(unobserved.take_panic().into_payload()))
 }
 
-/// Spawns a future of the user on `executor`.
+/// Spawns a future of the user on `executor`. Without a name it is called after the type `Of`.
 #[track_caller]
-pub(crate) fn spawn<H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
+pub(crate) fn spawn<Of, H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
 where
+    Of: 'static,
     H: Executor,
     Fut: Future + Send + 'static,
     Fut::Output: Send + 'static,
 {
     // SAFETY: the future is `Send`, so it may be polled and dropped on any thread.
-    unsafe { spawn_unchecked(executor, future, Some(Location::caller())) }
+    unsafe { spawn_unchecked::<Of, _, _>(executor, future, Some(Location::caller())) }
 }
 
 /// Spawns a future of this crate, for which no location of the program can be named.
@@ -172,7 +173,7 @@ where
     Fut::Output: Send + 'static,
 {
     // SAFETY: as in `spawn`.
-    unsafe { spawn_unchecked(executor, future, None) }
+    unsafe { spawn_unchecked::<Fut, _, _>(executor, future, None) }
 }
 
 /// Spawns a future that need not be `Send`, at `location` in the program. If its value is not `Send`,
@@ -181,18 +182,19 @@ where
 /// # Safety
 /// From its first poll on, the executor polls and drops the future on one thread only. Before that,
 /// it may be dropped on any thread, or only this thread drops it.
-pub(crate) unsafe fn spawn_unchecked<H, Fut>(
+pub(crate) unsafe fn spawn_unchecked<Of, H, Fut>(
     executor: H,
     future: Fut,
     location: Option<&'static Location<'static>>,
 ) -> Task<Fut::Output>
 where
+    Of: 'static,
     H: Executor,
     Fut: Future + 'static,
     Fut::Output: 'static,
 {
     // SAFETY: by the caller's promise.
-    Task(unsafe { cell::new(executor, future, location) })
+    Task(unsafe { cell::new::<Of, _, _>(executor, future, location) })
 }
 
 /// Returns the handle of a task that was cancelled before it began.

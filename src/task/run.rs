@@ -25,7 +25,7 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::header::Header;
-use super::runnable::cell_of;
+use super::runnable::{cell_of, info_of_plain};
 use super::waits::{NotedWait, WaitsFor, add_wait};
 use crate::contain::{KeptWaker, is_in_counted_call};
 use crate::info::TaskInfo;
@@ -445,8 +445,16 @@ pub(crate) fn actor_id() -> u64 {
 
 /// Returns what events of this thread are about.
 pub(crate) fn subject() -> Subject {
+    let Some(of) = innermost_turn() else {
+        return Subject::default();
+    };
     // SAFETY: (RUN-1) this is its turn.
-    with_cell(|cell, header| unsafe { (header.vtable.subject)(cell) }).unwrap_or_default()
+    unsafe {
+        match cell_of(of) {
+            Some(cell) => (cell.as_ref().vtable.subject)(cell),
+            None => Subject::of_task(&info_of_plain(of)),
+        }
+    }
 }
 
 /// Calls `f` with the tracer of the actor that this thread runs. Returns whether there is one.

@@ -33,6 +33,8 @@ pub(super) struct RunVTable {
     pub(super) run: unsafe fn(NonNull<()>),
     /// Cancels the task or job.
     pub(super) discard: unsafe fn(NonNull<()>),
+    /// Returns the identity. The caller keeps its runnable, or holds a reference.
+    pub(super) info: unsafe fn(NonNull<()>) -> TaskInfo,
 }
 
 /// A task or actor that is ready to run once, as a [policy](crate::policy::Policy) handles it.
@@ -77,7 +79,8 @@ impl Runnable {
     /// Returns the identity of the task or actor.
     pub fn info(&self) -> TaskInfo {
         match cell_of(self.0) {
-            None => TaskInfo::of_task(self.key().number()),
+            // SAFETY: (RUNNABLE-3) the task or job is alive.
+            None => unsafe { info_of_plain(self.0) },
             // SAFETY: (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.info)(cell) },
         }
@@ -133,10 +136,19 @@ pub(super) fn cell_of(raw: NonNull<()>) -> Option<NonNull<Header>> {
     NonNull::new(raw.as_ptr().map_addr(|addr| addr & !CELL).cast())
 }
 
+/// Returns the identity of a task or job.
+///
+/// # Safety
+/// `raw` is the raw pointer of a task or job that is alive and no cell.
+pub(super) unsafe fn info_of_plain(raw: NonNull<()>) -> TaskInfo {
+    // SAFETY: by the caller's promise.
+    unsafe { (vtable_of(raw).info)(raw) }
+}
+
 /// Returns the table of a task or job.
 ///
 /// # Safety
-/// `raw` is the raw pointer of a runnable that is alive and belongs to no cell.
+/// `raw` is the raw pointer of a task or job that is alive and no cell.
 unsafe fn vtable_of(raw: NonNull<()>) -> &'static RunVTable {
     // SAFETY: (RUNNABLE-2) by the caller's promise, the pointer is to a table pointer.
     unsafe { raw.cast::<&'static RunVTable>().read() }

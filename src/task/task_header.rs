@@ -17,6 +17,7 @@ use super::run;
 use super::runnable::{RunVTable, cell_of};
 use super::state::{Found, TaskState};
 use crate::contain::KeptWaker;
+use crate::info::TaskInfo;
 use crate::sync::UnsafeCell;
 
 /// The part of a cell that the handle and wakers use.
@@ -154,6 +155,15 @@ pub(super) unsafe fn waker(header: NonNull<TaskHeader>) -> ManuallyDrop<Waker> {
 #[inline]
 pub(super) fn is_waker(waker: &Waker) -> bool {
     std::ptr::eq(waker.vtable(), &WAKER)
+}
+
+/// Returns the identity of the plain task that this waker wakes, if it wakes one.
+pub(crate) fn info_of(waker: &Waker) -> Option<TaskInfo> {
+    // SAFETY: (TASK-2) the waker's reference.
+    is_waker(waker).then(|| unsafe {
+        let header = header_of(waker.data());
+        (header.as_ref().vtable.run.info)(header.cast())
+    })
 }
 
 fn raw_waker(header: NonNull<TaskHeader>) -> RawWaker {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::event::{Event, EventKind};
 use crate::info::TaskInfo;
 
-/// What an event is about: an actor or, with id 0 and no name, code outside actors.
+/// What an event is about: an actor or, with id 0 and the name of a plain task or none, code outside
+/// actors.
 #[derive(Default)]
 pub(crate) struct Subject {
     /// `None` outside actors.
@@ -16,6 +17,15 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    /// Returns the subject of what a plain task does: its name, if it has one.
+    pub(crate) fn of_task(task: &TaskInfo) -> Self {
+        let name = task.name().unwrap_or_default();
+        Subject {
+            called: name.to_owned().into(),
+            ..Subject::default()
+        }
+    }
+
     pub(super) fn event<'a>(&'a self, kind: EventKind<'a>) -> Event<'a> {
         let named = self.actor.as_ref().and_then(TaskInfo::name);
         Event {

@@ -29,7 +29,10 @@ fn the_panic_of_a_detached_task_is_reported_once() {
             runtime.spawn(async { panic!("bomb in a task") }).detach();
             told.pass();
             drop(runtime);
-            assert_eq!(log.take(), ["task panicked: bomb in a task"]);
+            assert_eq!(
+                log.take(),
+                ["task the_panic_of_a_detached_task_is_reported_once panicked: bomb in a task"]
+            );
         }
     });
 }
@@ -42,13 +45,14 @@ fn the_panic_of_a_task_that_is_dropped_later_is_reported_once() {
         crate::support::until(|| task.is_finished());
         assert_eq!(log.take(), [""; 0], "the task may still be awaited");
         drop::<greenroom::Task<()>>(task);
-        assert_eq!(log.take(), ["task panicked: bomb in a task"]);
+        let name = "task the_panic_of_a_task_that_is_dropped_later_is_reported_once";
+        assert_eq!(log.take(), [format!("{name} panicked: bomb in a task")]);
         // Also if the runtime was dropped before.
         let task = runtime.spawn(async { panic!("bomb in another") });
         crate::support::until(|| task.is_finished());
         drop(runtime);
         drop::<greenroom::Task<()>>(task);
-        assert_eq!(log.take(), ["task panicked: bomb in another"]);
+        assert_eq!(log.take(), [format!("{name} panicked: bomb in another")]);
     });
 }
 
@@ -125,12 +129,11 @@ fn panics_on_pinned_threads_and_in_blocking_calls_are_reported() {
         drop(runtime);
         let mut told = log.take();
         told.sort();
+        let name = "task panics_on_pinned_threads_and_in_blocking_calls_are_reported";
+        let expected = ["in a job", "on a pinned thread"];
         assert_eq!(
             told,
-            [
-                "task panicked: bomb in a job",
-                "task panicked: bomb on a pinned thread"
-            ]
+            expected.map(|at| format!("{name} panicked: bomb {at}"))
         );
     });
 }

@@ -266,15 +266,21 @@ fn a_task_that_ends_in_any_way_lets_the_next_one_begin(home: &Home) {
 fn results_that_are_always_there_let_other_tasks_run(home: &Home) {
     let runtime = home.runtime.clone();
     home.block_on(home.spawn_task(async move {
-        let other = runtime.spawn(async {});
-        let mut set = TaskSet::new();
-        set.spawn_on(&runtime, async {});
-        while !other.is_finished() {
-            for _ in 0..100 {
-                set.spawn_on(&runtime, async {});
-            }
-            set.next().await.unwrap().unwrap();
+        let (mut set, done) = (TaskSet::new(), Log::default());
+        for n in 0..200 {
+            let done = done.clone();
+            set.spawn_on(&runtime, async move { done.add(n) });
         }
+        while done.len() < 200 {
+            yield_now().await;
+        }
+        let mut most = Box::pin(async {
+            for _ in 0..199 {
+                set.next().await.unwrap().unwrap();
+            }
+        });
+        assert!(poll_here(&mut most).await.is_pending(), "it yields");
+        most.await;
     }));
 }
 
@@ -392,7 +398,7 @@ fn a_local_task_elsewhere_is_refused_where_it_is_spawned() {
         assert_eq!(text, refused);
         let here = line!() + 1;
         let (text, file, line) = panic_of(|| TaskSet::new().spawn(async {}));
-        assert!(text.contains("no runtime"), "{text}");
+        assert!(text.contains("no greenroom runtime"), "{text}");
         assert_eq!((&*file, line), (file!(), here));
         let (text, ..) = panic_of(|| drop(TaskSet::<()>::new().limit(0)));
         assert_eq!(text, "the limit is 0, but must be at least 1");

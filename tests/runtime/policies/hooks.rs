@@ -236,7 +236,7 @@ fn the_task_info_of_a_plain_task_has_a_unique_number() {
             let task = task.expect("only tasks are recorded");
             assert!(!task.is_actor());
             assert_eq!((task.name(), task.priority()), (None, 0));
-            assert_eq!(task.called(), "task");
+            assert_eq!(task.called(), "Pending");
             assert_eq!(task.to_string(), format!("task #{}", task.id()));
             calls.entry(task.id()).or_default().push(call);
         }

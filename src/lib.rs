@@ -128,6 +128,7 @@ mod instant;
 mod lock;
 mod stderr;
 mod sync;
+mod task_local;
 mod tracer;
 
 mod outcome;
@@ -229,6 +230,7 @@ pub use runtime::{
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};
 pub use task::{Task, current_actor, is_contained};
+pub use task_local::{LocalScope, LocalUnset, TaskLocal, TaskLocals, inherit};
 pub use task_set::TaskSet;
 
 /// Compiles and runs the programs of the README.

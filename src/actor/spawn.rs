@@ -4,6 +4,7 @@
     reason = "a new cell's address and result are handed to its handle; see CELL-2 in cell.rs"
 )]
 
+mod inherit;
 mod target;
 #[cfg(feature = "tokio")]
 mod tokio;

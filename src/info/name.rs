@@ -26,9 +26,9 @@ impl TypeNames {
     /// Returns the names for a plain task, which has one type.
     pub(crate) fn of_task<Of>() -> Self {
         let name = type_name::<Of>();
-        // A large future is boxed.
-        let inner = name.strip_prefix("core::pin::Pin<alloc::boxed::Box<");
-        let name = inner.and_then(|it| it.strip_suffix(">>")).unwrap_or(name);
+        // A large future is boxed, and one with values has them around it.
+        let name = within(name, "greenroom::task_local::LocalScope<", ">");
+        let name = within(name, "core::pin::Pin<alloc::boxed::Box<", ">>");
         TypeNames {
             future: name,
             actor: name,
@@ -39,6 +39,12 @@ impl TypeNames {
     pub(crate) fn called(&self) -> Cow<'static, str> {
         called(self.future, self.actor)
     }
+}
+
+/// Returns what is between the two, or the whole name.
+fn within(name: &'static str, before: &str, after: &str) -> &'static str {
+    let rest = name.strip_prefix(before);
+    rest.and_then(|it| it.strip_suffix(after)).unwrap_or(name)
 }
 
 /// The suffix of the name of a closure, and of the future of an `async fn`.

@@ -38,6 +38,7 @@ mod silence;
 mod stats;
 #[cfg(target_os = "linux")]
 mod stderr;
+mod task_locals;
 mod task_names;
 mod task_sets;
 mod task_wakers;

@@ -275,6 +275,8 @@ fn several_futures(home: &Home) {
         leaves("concurrently in a list", concurrently(vec![hour(), hour()]));
         let first = try_concurrently(vec![hour(), hour()]);
         leaves("try_concurrently", first);
+        greenroom::task_local!(static VALUE: u32);
+        leaves("a future with a value", VALUE.scope(7, hour()));
         leaves("race", race((hour(), hour())));
         leaves("race in a list", race([hour(), hour()]));
         leaves("first_ok", first_ok((hour(), hour())));

@@ -8,8 +8,18 @@ use super::{code_of, is_test, root, sources, top_level};
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
 const LAYERS: [&[&str]; 8] = [
     &[
-        "sync", "blocks", "contain", "error", "info", "instant", "lock", "outcome", "stderr",
-        "tracer", "waiters",
+        "sync",
+        "blocks",
+        "contain",
+        "error",
+        "info",
+        "instant",
+        "lock",
+        "outcome",
+        "stderr",
+        "task_local",
+        "tracer",
+        "waiters",
     ],
     &["park", "task", "timers"],
     &["directory", "scheduler"],

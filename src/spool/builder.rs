@@ -32,7 +32,7 @@ pub struct SpoolBuilder<Q, R> {
 }
 
 const RESPONSIVENESS_MIN: Duration = Duration::from_millis(500);
-const STAND_DOWN_MIN: Duration = Duration::from_secs(2);
+const STAND_DOWN_MIN: Duration = Duration::from_millis(100);
 
 impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// Creates the options of a spool whose workers `worker` makes.
@@ -118,7 +118,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         self
     }
 
-    /// Sets the delay before a dead worker is replaced: at least 2 s, by default 30 s.
+    /// Sets the delay before a dead worker is replaced: at least 100 ms, by default 30 s.
     ///
     /// Each delay differs at random by up to a quarter. With `None` the death of a worker stops the
     /// spool.
@@ -257,7 +257,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
                 below("responsiveness", seconds(Some(time)), "0.5")
             }
             (_, _, Some(delay)) if delay < STAND_DOWN_MIN => {
-                below("stand_down", seconds(Some(delay)), "2.0")
+                below("stand_down", seconds(Some(delay)), "0.1")
             }
             _ if self.busy_pass_rate < 1 => {
                 below("busy_pass_rate", self.busy_pass_rate.to_string(), "1")

@@ -58,14 +58,14 @@ fn a_parameter_out_of_range_is_an_error_with_its_value_and_the_limit() {
                  responsiveness=0.0 is less than 0.5",
             ),
             (
-                builder().stand_down(seconds(1.75)),
-                "(count=8, size=None, responsiveness=5.0), stand_down=1.75): \
-                 stand_down=1.75 is less than 2.0",
+                builder().stand_down(nanos(99_999_999)),
+                "(count=8, size=None, responsiveness=5.0), stand_down=0.099999999): \
+                 stand_down=0.099999999 is less than 0.1",
             ),
             (
                 builder().stand_down(Duration::ZERO),
                 "(count=8, size=None, responsiveness=5.0), stand_down=0.0): \
-                 stand_down=0.0 is less than 2.0",
+                 stand_down=0.0 is less than 0.1",
             ),
             (
                 builder().busy_pass_rate(0).capacity(7),
@@ -103,7 +103,7 @@ fn the_limits_themselves_are_allowed() {
             .capacity(1)
             .responsiveness(seconds(0.5))
             .busy_pass_rate(1)
-            .stand_down(seconds(2.0))
+            .stand_down(seconds(0.1))
             .queue_timeout(Duration::from_nanos(1));
         assert_eq!(least.spawn().unwrap().ask(Job::Say).await, Ok(0));
         let greatest = builder()

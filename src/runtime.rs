@@ -43,6 +43,7 @@ pub use blocking::unblock;
 pub(crate) use blocking::{
     borrow_thread, bring_thread, forget_borrower, is_lent, max_blocking_workers, register_borrower,
 };
+pub use blocking_pool::BlockingStats;
 pub(crate) use blocking_pool::Borrower;
 pub use builder::Builder;
 pub use driver::Driver;

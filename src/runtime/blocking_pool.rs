@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use crate::contain::drop_refused;
 use crate::error::BuildError;
+use crate::instant::Instant;
 use crate::lock::SpinLock;
 use crate::park::Parker;
 use crate::sync::{Mutex, MutexGuard, mutant};
@@ -86,7 +87,7 @@ pub(crate) struct BlockingPool {
 
 #[derive(Default)]
 struct Jobs {
-    jobs: VecDeque<Runnable>,
+    jobs: VecDeque<WaitingJob>,
     /// The number of threads: without those that are workers, with those that were.
     threads: usize,
     /// How many of `threads` were a worker, have given it away and have not joined the pool yet.
@@ -96,8 +97,17 @@ struct Jobs {
     /// A thread was woken or is being started for jobs, and has not looked for one yet.
     is_coming: bool,
     over: bool,
+    /// How many threads were started, and how many starts have failed.
+    started: u64,
+    failed_starts: u64,
     /// By their addresses.
     borrowers: BTreeMap<usize, Weak<dyn Borrower>>,
+}
+
+/// A job in the queue, and since when it waits.
+struct WaitingJob {
+    job: Runnable,
+    since: Instant,
 }
 
 /// A thread of the pool, as it waits.
@@ -154,7 +164,8 @@ impl BlockingPool {
             drop_refused(job);
             return Ok(());
         }
-        state.jobs.push_back(job);
+        let since = Instant::now();
+        state.jobs.push_back(WaitingJob { job, since });
         self.bring(state, start)
     }
 
@@ -190,6 +201,7 @@ impl BlockingPool {
         // Counted before it is started.
         state.is_coming = true;
         state.threads += 1;
+        state.started += 1;
         drop(state);
         start().map_err(|error| {
             let failed = self.start_failed(error, 0);
@@ -239,6 +251,7 @@ impl BlockingPool {
             return Ok(true);
         }
         state.threads += 1;
+        state.started += 1;
         drop(state);
         start().map_err(|error| self.start_failed(error, 1))?;
         Ok(true)
@@ -249,15 +262,17 @@ impl BlockingPool {
     fn start_failed(&self, error: io::Error, displaced: usize) -> NoThread {
         let mut state = self.state.lock();
         state.threads -= 1;
+        state.started -= 1;
+        state.failed_starts += 1;
         state.displaced -= displaced;
         state.is_coming &= displaced > 0;
         // If threads remain, they run the jobs. If several starts fail at once, the last caller
         // that fails takes all jobs.
-        let jobs = if state.own() == 0 {
-            std::mem::take(&mut state.jobs)
-        } else {
-            VecDeque::new()
+        let jobs = match state.own() {
+            0 => std::mem::take(&mut state.jobs),
+            _ => VecDeque::new(),
         };
+        let jobs = jobs.into_iter().map(|waiting| waiting.job).collect();
         NoThread { error, jobs }
     }
 
@@ -274,7 +289,7 @@ impl BlockingPool {
             if std::mem::take(&mut for_jobs) {
                 state.is_coming = false;
             }
-            if let Some(job) = state.jobs.pop_front() {
+            if let Some(WaitingJob { job, .. }) = state.jobs.pop_front() {
                 if mutant("a_thread_with_a_job_brings_no_other") {
                     drop(state);
                 } else {
@@ -366,6 +381,18 @@ impl BlockingPool {
         drop(jobs);
     }
 
+    pub(super) fn stats(&self) -> BlockingStats {
+        let state = self.state.lock();
+        BlockingStats {
+            threads: state.threads,
+            idle: state.idle.len(),
+            queued: state.jobs.len(),
+            longest_wait: state.jobs.front().map(|first| first.since.elapsed()),
+            started: state.started,
+            failed_starts: state.failed_starts,
+        }
+    }
+
     /// Returns the number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.state.lock().threads
@@ -399,6 +426,27 @@ impl Jobs {
     fn own(&self) -> usize {
         self.threads - self.displaced
     }
+}
+
+/// The state of the threads for [blocking calls](crate::unblock()), in the [`Stats`](crate::Stats)
+/// of their runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockingStats {
+    /// The number of threads, with those that have replaced a worker whose thread waits in
+    /// [`block_on`](crate::Runtime::block_on).
+    pub threads: usize,
+    /// How many of `threads` wait for a job.
+    pub idle: usize,
+    /// The number of jobs that wait for a thread.
+    pub queued: usize,
+    /// How long the first job in the queue waits already; `None` without one.
+    pub longest_wait: Option<Duration>,
+    /// The number of threads that were ever started.
+    pub started: u64,
+    /// How often the system has not started a thread. Jobs then wait for another thread, or run on
+    /// the thread that has spawned them if there is none.
+    pub failed_starts: u64,
 }
 
 #[cfg(all(test, not(greenroom_loom)))]

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::panic::Location;
 
+use super::blocking_pool::BlockingStats;
 use super::engine::DueEffects;
 use super::handle::Runtime;
 use super::inner::Inner;
@@ -35,6 +36,8 @@ pub struct Stats {
     /// A task that waits for its first poll, or is in it, is not counted. Tasks on pinned threads
     /// are.
     pub tasks: usize,
+    /// The threads for blocking calls, and the calls that wait for one.
+    pub blocking: BlockingStats,
     /// The live actors of this runtime, including those on pinned threads and detached ones, in no
     /// particular order.
     pub actors: Vec<ActorStatus>,
@@ -105,8 +108,8 @@ impl Runtime {
     /// Returns the states of the busiest live actors, at most `limit`, the busiest first.
     ///
     /// Those are the actors with the longest turns in all if the runtime has an
-    /// [`observer`](crate::Builder::observer), then those with the most messages in their mailboxes,
-    /// then the oldest.
+    /// [`observer`](crate::Builder::observer), then those with the most messages in their
+    /// mailboxes, then the oldest.
     ///
     /// # Blocking
     /// As [`stats`](Runtime::stats), with memory for `limit` states.
@@ -133,12 +136,12 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// Returns the live plain tasks that have gone pending at least once, as [`Stats::tasks`] counts
-    /// them. They are in no particular order.
+    /// Returns the live plain tasks that have gone pending at least once, as [`Stats::tasks`]
+    /// counts them. They are in no particular order.
     ///
     /// Each has its [name](crate::task()) or, without one, is
-    /// [called](crate::policy::TaskInfo::called) after its type. So a count of the names tells what a
-    /// program of many tasks waits in.
+    /// [called](crate::policy::TaskInfo::called) after its type. So a count of the names tells what
+    /// a program of many tasks waits in.
     ///
     /// # Blocking
     /// As [`stats`](Runtime::stats), with time and memory for each task.
@@ -155,7 +158,8 @@ impl Runtime {
     /// let reader = greenroom::task("reader").spawn_on(&runtime, pending::<()>());
     /// let fetches = [1, 2].map(|page| runtime.spawn(fetch(page)));
     /// runtime.run_until_quiescent();
-    /// let mut names = runtime.tasks().iter().map(|task| task.called().into_owned()).collect::<Vec<_>>();
+    /// let tasks = runtime.tasks();
+    /// let mut names: Vec<_> = tasks.iter().map(|task| task.called()).collect();
     /// names.sort();
     /// assert_eq!(names, ["fetch", "fetch", "reader"]);
     /// # drop((reader, fetches));
@@ -188,6 +192,7 @@ impl Inner {
             queued: injector + own.iter().sum::<usize>() + elsewhere,
             injector,
             tasks: self.live.tasks() + self.hosts.tasks(),
+            blocking: self.blocking.stats(),
             actors,
         }
     }

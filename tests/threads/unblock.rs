@@ -319,3 +319,35 @@ fn idle_threads_of_a_pool_end_except_for_one() {
         assert_eq!(threads_named("idle-blocking"), 1);
     });
 }
+
+#[test]
+fn stats_have_the_threads_and_the_calls_that_wait() {
+    within(WATCH, || {
+        let builder = Runtime::builder().workers(1).max_blocking_workers(1);
+        let runtime = builder.build().unwrap();
+        let stats = || runtime.stats().blocking;
+        assert_eq!(
+            (stats().threads, stats().started, stats().longest_wait),
+            (0, 0, None)
+        );
+        let (begun, go) = (Gate::default(), Gate::default());
+        let (here, waits) = (begun.clone(), go.clone());
+        let first = inside(&runtime, || {
+            unblock(move || {
+                here.open();
+                waits.pass();
+            })
+        });
+        drive(begun.wait());
+        let second = inside(&runtime, || unblock(|| 42));
+        assert_eq!((stats().threads, stats().idle, stats().queued), (1, 0, 1));
+        let waited = stats().longest_wait.unwrap();
+        until(|| stats().longest_wait.is_some_and(|now| now > waited));
+        go.open();
+        drive(first);
+        assert_eq!(drive(second), 42);
+        until(|| stats().idle == 1);
+        assert_eq!((stats().queued, stats().longest_wait), (0, None));
+        assert_eq!((stats().started, stats().failed_starts), (1, 0));
+    });
+}

@@ -27,7 +27,7 @@ impl TaskHooks for Taken {
 
 fn job() -> Runnable {
     let taken = Taken(Arc::new(Mutex::new(Vec::new())));
-    spawn(taken.clone(), async {}).detach();
+    spawn::<(), _, _>(taken.clone(), async {}).detach();
     let job = taken.0.lock().pop();
     job.expect("the task is scheduled")
 }
@@ -75,6 +75,7 @@ fn a_burst_starts_one_thread_and_that_thread_the_next() {
     // The second thread never looks for a job, so no third one is started.
     pool.serve(&turns, true);
     assert_eq!((turns.run.get(), turns.started.get()), (10, 2));
+    assert_eq!(pool.stats().started, 2);
 }
 
 #[test]
@@ -85,4 +86,8 @@ fn a_thread_that_does_not_start_leaves_the_jobs_to_its_caller_or_to_other_thread
     assert!(pool.push(job(), || Ok(())).is_ok());
     // The first thread is on its way, so nothing else is tried.
     assert!(pool.push(job(), fails).is_ok());
+    let stats = pool.stats();
+    assert_eq!((stats.threads, stats.idle, stats.queued), (1, 0, 2));
+    assert_eq!((stats.started, stats.failed_starts), (1, 1));
+    assert!(stats.longest_wait.is_some());
 }

@@ -401,3 +401,24 @@ fn a_large_actor_runs_on_a_thread_of_tokio() {
         assert_eq!(tokio.block_on(spawns).unwrap(), 1);
     });
 }
+
+#[test]
+fn the_threads_of_a_runtime_enter_tokio() {
+    within(WATCH, || {
+        let tokio = tokio(1);
+        let runtime = Runtime::builder().enter_tokio(tokio.handle());
+        let runtime = runtime.workers(2).build().unwrap();
+        let sleep = || async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::spawn(async { 42 }).await.unwrap()
+        };
+        assert_eq!(drive(runtime.spawn(sleep())), 42);
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        assert_eq!(drive(pinned.spawn(sleep)), 42);
+        let job = inside(&runtime, || {
+            greenroom::unblock(|| Place::try_current().is_ok())
+        });
+        assert!(drive(job));
+        drive(runtime.shutdown());
+    });
+}

@@ -4,8 +4,8 @@ use super::Builder;
 use crate::error::BuildError;
 use crate::runtime::thread_set::Around;
 
-/// The smallest stack, in bytes. A debug build has room there for small tasks of every kind, and for
-/// their panics.
+/// The smallest stack, in bytes. A debug build has room there for small tasks of every kind, and
+/// for their panics.
 const STACK_MIN: usize = 128 << 10;
 /// The largest stack, in bytes. A larger number is a mistake: the largest number of workers would
 /// reserve more addresses than a system has.
@@ -22,9 +22,9 @@ impl Builder {
     /// with a [`Stage`](crate::Stage) belongs to the program. A
     /// [simulated](crate::policy::Simulated) runtime starts no threads, so the size has no effect.
     ///
-    /// A turn of any task runs on such a stack, with all that it calls. Most systems use memory only
-    /// for what a thread has touched of its stack. [Limits](crate::docs::limits) tells how large a
-    /// future may be.
+    /// A turn of any task runs on such a stack, with all that it calls. Most systems use memory
+    /// only for what a thread has touched of its stack. [Limits](crate::docs::limits) tells how
+    /// large a future may be.
     ///
     /// ```
     /// use greenroom::Runtime;
@@ -123,5 +123,32 @@ impl Builder {
     ) -> Self {
         self.around = Some(Around::new(function));
         self
+    }
+
+    /// Makes each thread that the runtime starts enter this tokio runtime for its whole life.
+    ///
+    /// So futures of tokio, and `tokio::spawn`, work in actors and tasks of the runtime. Which
+    /// threads these are, and what remains to be entered by hand, is said at
+    /// [`around_threads`](Builder::around_threads). This is a function of that kind, so of the two
+    /// the last call counts. See also [beside tokio](crate::docs::with_tokio).
+    ///
+    /// ```
+    /// let mut builder = tokio::runtime::Builder::new_multi_thread();
+    /// let tokio = builder.worker_threads(1).enable_time().build()?;
+    /// let runtime = greenroom::Runtime::builder().enter_tokio(tokio.handle()).build()?;
+    /// let task = runtime.spawn(async {
+    ///     tokio::time::sleep(std::time::Duration::from_millis(1)).await; // needs tokio
+    ///     tokio::spawn(async { 42 }).await
+    /// });
+    /// assert_eq!(runtime.block_on(task)?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "tokio")]
+    pub fn enter_tokio(self, handle: &tokio::runtime::Handle) -> Self {
+        let handle = handle.clone();
+        self.around_threads(move |run| {
+            let _guard = handle.enter();
+            run();
+        })
     }
 }

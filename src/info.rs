@@ -108,8 +108,8 @@ impl TaskInfo {
         self.name.as_deref().map(|name| &**name)
     }
 
-    /// Returns the name of the actor or task or, without one, that of its function or type. For a call
-    /// of a [`Hosted`](crate::Hosted) value it returns `task`.
+    /// Returns the name of the actor or task or, without one, that of its function or type. For a
+    /// call of a [`Hosted`](crate::Hosted) value it returns `task`.
     pub fn called(&self) -> Cow<'_, str> {
         match (self.name(), self.types) {
             (Some(name), _) => name.into(),
@@ -138,8 +138,8 @@ impl PartialEq for TaskInfo {
 
 impl Eq for TaskInfo {}
 
-/// Displays an actor or task with a name as `"tally" #7`. An actor without one is `tally #7`, by its
-/// function or type, and a plain task is `task #7`.
+/// Displays an actor or task with a name as `"tally" #7`. An actor without one is `tally #7`, by
+/// its function or type, and a plain task is `task #7`.
 impl fmt::Display for TaskInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {

@@ -1,14 +1,15 @@
 //! Several requests at once, the first of several, one after another, or again until one succeeds.
 //!
 //! Use these in a task that waits for the outcomes. An actor that receives messages meanwhile takes
-//! [`on_answer`](crate::Context::on_answer) instead, and work that computes is [spawned](crate::spawn()).
+//! [`on_answer`](crate::Context::on_answer) instead, and work that computes is
+//! [spawned](crate::spawn()).
 //!
 //! The functions are [`concurrently`](crate::concurrently()),
 //! [`try_concurrently`](crate::try_concurrently()), [`sequentially`](crate::sequentially()) and
-//! [`retry`](crate::retry()), and here [`race`], [`first_ok`] and [`run_until`]. This module has the
-//! types of their arguments and errors. A request is any future; most are asks. Nothing starts before
-//! the first poll, and dropping one of these futures drops the requests in it, which cancels them.
-//! [`timeout`](crate::time::timeout()) limits the wait.
+//! [`retry`](crate::retry()), and here [`race`], [`first_ok`] and [`run_until`]. This module has
+//! the types of their arguments and errors. A request is any future; most are asks. Nothing starts
+//! before the first poll, and dropping one of these futures drops the requests in it, which cancels
+//! them. [`timeout`](crate::time::timeout()) limits the wait.
 
 pub(crate) mod concurrently;
 mod race;

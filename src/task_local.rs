@@ -1,8 +1,8 @@
 //! Values of a task: set for a future, and found by what it calls.
 //!
 //! The values that are in scope are a list, shared by those that inherit it. A future with a scope
-//! puts its list into a thread-local for each of its polls. So code that sets no value costs nothing,
-//! neither in a task nor at a spawn.
+//! puts its list into a thread-local for each of its polls. So code that sets no value costs
+//! nothing, neither in a task nor at a spawn.
 //!
 //! # Invariants
 //! - LOCAL-1: the thread-local has the list of the innermost poll or call with a scope. Each puts
@@ -58,8 +58,8 @@ macro_rules! task_local {
 /// A value that a task or an actor may have, declared with [`task_local!`].
 ///
 /// [`scope`](TaskLocal::scope) sets it for a future, on whatever executor that is polled. What the
-/// future calls finds it, and so do futures that it awaits. A task that it spawns does not, unless it
-/// [inherits](inherit) the values. Scopes nest, and the innermost one is found.
+/// future calls finds it, and so do futures that it awaits. A task that it spawns does not, unless
+/// it [inherits](inherit) the values. Scopes nest, and the innermost one is found.
 ///
 /// Values are shared and are `Send + Sync`, since they may be inherited by tasks of other threads.
 ///
@@ -112,8 +112,8 @@ impl<T: Send + Sync + 'static> TaskLocal<T> {
 
     /// Returns a future that runs `future` with this value.
     ///
-    /// The other values are those that are in scope at its first poll. The value is still there while
-    /// `future` is dropped.
+    /// The other values are those that are in scope at its first poll. The value is still there
+    /// while `future` is dropped.
     ///
     /// # Panics
     /// The future panics if `future` does.
@@ -212,8 +212,8 @@ fn exchange(own: &mut Option<Node>) {
     let _ = HEAD.try_with(|head| *own = head.replace(own.take()));
 }
 
-/// All values that are in scope somewhere, to be in scope elsewhere: in a task that is spawned later,
-/// in a job of [`unblock`](crate::unblock()), of a [market](crate::market) or of a
+/// All values that are in scope somewhere, to be in scope elsewhere: in a task that is spawned
+/// later, in a job of [`unblock`](crate::unblock()), of a [market](crate::market) or of a
 /// [looper](crate::looper).
 ///
 /// ```
@@ -272,8 +272,8 @@ impl fmt::Debug for TaskLocals {
 
 /// Returns a future that runs `future` with all values that are in scope now.
 ///
-/// So a task that is spawned with it has the [values](TaskLocal) of the task that spawns it. An actor
-/// has them with the option `inherit`. For jobs there is [`TaskLocals`].
+/// So a task that is spawned with it has the [values](TaskLocal) of the task that spawns it. An
+/// actor has them with the option `inherit`. For jobs there is [`TaskLocals`].
 ///
 /// # Cancel safety
 /// As cancel safe as `future`.

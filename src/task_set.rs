@@ -136,9 +136,9 @@ impl<T> TaskSet<T> {
 
     /// Lets at most `tasks` futures run at once. By default there is no limit.
     ///
-    /// Further ones wait in the order in which they were spawned. Each begins when another one of the
-    /// set ends, whether or not its result is taken. The limit holds for futures that are spawned
-    /// from now on.
+    /// Further ones wait in the order in which they were spawned. Each begins when another one of
+    /// the set ends, whether or not its result is taken. The limit holds for futures that are
+    /// spawned from now on.
     ///
     /// # Panics
     /// If `tasks` is 0.

@@ -82,8 +82,8 @@ pub struct UnhandledFault<'a> {
     pub actor: Option<&'a TaskInfo>,
     /// The plain task or job of [`unblock`](crate::unblock()); `None` for anything else.
     pub task: Option<&'a TaskInfo>,
-    /// The name of the actor or task, if it has one. For a task of a [looper](crate::looper) it is the
-    /// name of the looper.
+    /// The name of the actor or task, if it has one. For a task of a [looper](crate::looper) it is
+    /// the name of the looper.
     pub name: Option<&'a str>,
     /// The [`id`](crate::Address::id) of the actor; `None` for a task.
     pub id: Option<u64>,

@@ -143,8 +143,8 @@ impl PinnedLocal {
         })
     }
 
-    /// Spawns a plain task on this thread, at `location` in the program. If the thread is ending, the
-    /// task is a cancelled one.
+    /// Spawns a plain task on this thread, at `location` in the program. If the thread is ending,
+    /// the task is a cancelled one.
     pub(super) fn spawn<F>(
         &self,
         future: F,
@@ -157,8 +157,8 @@ impl PinnedLocal {
         self.spawn_as::<F, _, _>(self.thread.clone(), future, location)
     }
 
-    /// Does the same with `executor`, which is this thread's. Without a name the task is called after
-    /// the type `Of`.
+    /// Does the same with `executor`, which is this thread's. Without a name the task is called
+    /// after the type `Of`.
     fn spawn_as<Of, H, F>(
         &self,
         executor: H,

@@ -1,8 +1,8 @@
 //! Requests of which one outcome is enough.
 //!
-//! All of them begin, and those that are left are dropped before the outcome is returned. So whoever
-//! works for a dropped ask finds that its reply is not wanted any more. Those of a tuple are polled
-//! together, those of a list only when their own wakers were woken.
+//! All of them begin, and those that are left are dropped before the outcome is returned. So
+//! whoever works for a dropped ask finds that its reply is not wanted any more. Those of a tuple
+//! are polled together, those of a list only when their own wakers were woken.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -25,8 +25,8 @@ use crate::task::{Unordered, is_large};
 /// before the output is returned, so [`Reply::is_wanted`](crate::Reply::is_wanted) is false for the
 /// asks among them. An actor that works for one can look at that, and stop.
 ///
-/// All requests run in the caller's task, which polls one at a time. For the first that succeeds, see
-/// [`first_ok`].
+/// All requests run in the caller's task, which polls one at a time. For the first that succeeds,
+/// see [`first_ok`].
 ///
 /// # Panics
 /// If the list is empty. The future panics if a request does, which drops the others, or if it is
@@ -65,7 +65,8 @@ pub fn race<R: Alternatives>(requests: R) -> Race<R::Outputs> {
     }
 }
 
-/// Runs requests at the same time, and returns the first value, or all errors if each request fails.
+/// Runs requests at the same time, and returns the first value, or all errors if each request
+/// fails.
 ///
 /// `requests` are those of [`race`], each with a `Result` as its output. A request that fails does
 /// not end the others; one that succeeds does, as for [`race`].

@@ -9,8 +9,8 @@ use pin_project_lite::pin_project;
 
 /// Runs `future` until it completes, or until `signal` does, which drops it.
 ///
-/// Returns the output of `future`, or `None` if the signal came first. If both are ready in one poll,
-/// the output is returned, so that it is not lost. `signal` is any future, such as
+/// Returns the output of `future`, or `None` if the signal came first. If both are ready in one
+/// poll, the output is returned, so that it is not lost. `signal` is any future, such as
 /// [`ctrl_c`](crate::ctrl_c()) or [`closed`](crate::Address::closed). Its output is dropped.
 ///
 /// An actor that goes on to receive until a signal takes

@@ -1,7 +1,7 @@
 //! The handle of a runtime that programs hold, and the plain tasks that are spawned with it.
 //!
-//! A future that is spawned through the `futures` crates is a detached plain task: its panic goes to
-//! `on_fault`.
+//! A future that is spawned through the `futures` crates is a detached plain task: its panic goes
+//! to `on_fault`.
 
 use std::fmt;
 use std::future::Future;
@@ -318,9 +318,10 @@ impl Inner {
 /// Begins the spawn of a plain task with a name, which can be any text and need not be unique.
 ///
 /// The name is in the texts of its faults, in warnings of [long turns](crate::Builder::long_turns),
-/// in traces, in the traces of a [simulation](crate::sim), and in [`Runtime::tasks`]. A task without
-/// one is [called](crate::policy::TaskInfo::called) after its type: that of `spawn(fetch(url))` is
-/// called `fetch`, and an `async` block is called after the function that it is written in.
+/// in traces, in the traces of a [simulation](crate::sim), and in [`Runtime::tasks`]. A task
+/// without one is [called](crate::policy::TaskInfo::called) after its type: that of
+/// `spawn(fetch(url))` is called `fetch`, and an `async` block is called after the function that it
+/// is written in.
 ///
 /// ```
 /// greenroom::run(async {

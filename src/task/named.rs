@@ -1,7 +1,7 @@
 //! The executor of a task that may have a name.
 //!
-//! A task without one need not pay for it: so the name is beside the executor in the task's cell, and
-//! not in the header of all tasks.
+//! A task without one need not pay for it: so the name is beside the executor in the task's cell,
+//! and not in the header of all tasks.
 
 use std::sync::Arc;
 use std::task::Waker;

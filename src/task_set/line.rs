@@ -1,8 +1,8 @@
 //! The line of a set with a limit: how many of its tasks run, and which ones wait.
 //!
 //! # Invariants
-//! - SET-LINE-1: while a task waits, as many run as may. A task that ends gives its turn to the first
-//!   one that waits, which is not in the line any more when it is woken.
+//! - SET-LINE-1: while a task waits, as many run as may. A task that ends gives its turn to the
+//!   first one that waits, which is not in the line any more when it is woken.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

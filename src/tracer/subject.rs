@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::event::{Event, EventKind};
 use crate::info::TaskInfo;
 
-/// What an event is about: an actor or, with id 0 and the name of a plain task or none, code outside
-/// actors.
+/// What an event is about: an actor or, with id 0 and the name of a plain task or none, code
+/// outside actors.
 #[derive(Default)]
 pub(crate) struct Subject {
     /// `None` outside actors.

@@ -44,7 +44,8 @@ pub struct Inheriting<M, A, Fut> {
 }
 
 pin_project! {
-    /// The future of an actor that has values. An actor without a name is called after `A` and `Fut`.
+    /// The future of an actor that has values. An actor without a name is called after `A` and
+    /// `Fut`.
     pub struct InheritingActor<A, Fut> {
         #[pin]
         future: LocalScope<Fut>,

@@ -184,11 +184,19 @@ impl<A> SpawnError<A> {
 impl fmt::Display for SpawnProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SpawnProblem::NoRuntime => f.write_str(
-                "no greenroom runtime is current on this thread: call this inside \
-                 `greenroom::run` or `Runtime::block_on`, or say where with `on` or \
-                 `Runtime::spawn`",
-            ),
+            SpawnProblem::NoRuntime => {
+                f.write_str(
+                    "no greenroom runtime is current on this thread: call this inside \
+                     `greenroom::run` or `Runtime::block_on`, or say where with `on` or \
+                     `Runtime::spawn`",
+                )?;
+                if is_on_tokio() {
+                    f.write_str(
+                        "; here is a tokio runtime, which `runtime.bind(&handle)` binds to one",
+                    )?;
+                }
+                Ok(())
+            }
             SpawnProblem::ShutDown => f.write_str("the runtime or pinned thread was shut down"),
             SpawnProblem::ZeroCapacity => {
                 f.write_str("capacity is 0, but a bounded mailbox has room for at least 1 message")
@@ -295,3 +303,11 @@ impl fmt::Display for HostFault {
 }
 
 impl std::error::Error for HostFault {}
+
+/// Returns whether this thread is in a tokio runtime.
+fn is_on_tokio() -> bool {
+    #[cfg(feature = "tokio")]
+    return tokio::runtime::Handle::try_current().is_ok();
+    #[cfg(not(feature = "tokio"))]
+    false
+}

@@ -6,6 +6,8 @@
 mod block_on;
 mod blocking;
 mod blocking_pool;
+#[cfg(feature = "tokio")]
+mod bound;
 mod builder;
 pub(crate) mod context;
 pub(crate) mod deadlock;

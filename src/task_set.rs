@@ -248,6 +248,11 @@ impl<T> TaskSet<T> {
 
     /// Returns the next result, which is there, or leaves the waker for it.
     fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Fault>>> {
+        // Results that are always there must not occupy the worker.
+        if !self.is_empty() && run::is_spent(context::is_alone) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         loop {
             if let Some(key) = self.faulty {
                 let fault = ready!(self.tasks[key].poll_fault(cx));
@@ -267,11 +272,6 @@ impl<T> TaskSet<T> {
                 }
                 None if self.tasks.is_empty() => return Poll::Ready(None),
                 None => {}
-            }
-            // Results that are always there must not occupy the worker.
-            if run::is_spent(context::is_alone) {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
             }
             context::apply_effects();
             if !self.results.take_or_wait(&mut self.taken, cx.waker()) {

@@ -422,3 +422,165 @@ fn the_threads_of_a_runtime_enter_tokio() {
         drive(runtime.shutdown());
     });
 }
+
+const SUM: greenroom::registry::Name<Word> = greenroom::registry::Name::new("sum");
+const SUMS: greenroom::registry::Group<Word> = greenroom::registry::Group::new("sums");
+
+fn bound() -> (Tokio, Runtime) {
+    let (tokio, runtime) = (tokio(1), Runtime::builder().workers(1).build().unwrap());
+    runtime.bind(tokio.handle());
+    (tokio, runtime)
+}
+
+/// Returns the name of this thread.
+fn here() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn names_and_groups_work_in_the_tasks_of_a_bound_tokio() {
+    within(WATCH, || {
+        let (tokio, runtime) = bound();
+        let task = tokio.spawn(async {
+            let sum = spawn!(sum(_));
+            SUM.register(&sum).unwrap();
+            SUMS.join(&sum).unwrap();
+            SUM.get().unwrap().tell(Word::Add(2)).unwrap();
+            SUMS.next().unwrap().tell(Word::Add(3)).unwrap();
+            sum
+        });
+        let sum = drive(task).unwrap();
+        assert_eq!(drive(SUM.on(&runtime).get().unwrap().ask(Word::Sum)), Ok(5));
+        sum.stop();
+        assert_eq!(drive(sum.join()).unwrap(), 5);
+        assert!(SUM.on(&runtime).get().is_none());
+    });
+}
+
+#[test]
+fn an_actor_without_a_place_and_its_children_run_on_the_bound_tokio() {
+    within(WATCH, || {
+        let (tokio, runtime) = bound();
+        let task = tokio.spawn(async {
+            let parent = spawn!(|_: Context<()>| async {
+                let child = spawn!(|_: Context<()>| async { here() });
+                let job = greenroom::unblock(here).await;
+                (
+                    here(),
+                    child.join().await.unwrap(),
+                    greenroom::spawn(async { here() }).await,
+                    job,
+                )
+            });
+            parent.join().await.unwrap()
+        });
+        let (parent, child, task, job) = drive(task).unwrap();
+        assert_eq!((&*parent, &*child), ("tokio", "tokio"));
+        assert!(
+            task.starts_with("greenroom") && job.starts_with("greenroom"),
+            "{task}, {job}"
+        );
+        // A thread of greenroom that has entered tokio is one of greenroom.
+        let entered = Runtime::builder().workers(1).enter_tokio(tokio.handle());
+        let entered = entered.build().unwrap();
+        let child = entered.spawn(async {
+            spawn!(|_: Context<()>| async { here() })
+                .join()
+                .await
+                .unwrap()
+        });
+        assert!(drive(child).starts_with("greenroom"));
+        drop(runtime);
+    });
+}
+
+#[test]
+fn supervisors_and_spools_work_on_a_bound_tokio() {
+    within(WATCH, || {
+        let (tokio, runtime) = bound();
+        let task = tokio.spawn(async {
+            let doubler = |mut cx: Context<(u32, Reply<u32>)>| async move {
+                while let Some((number, reply)) = cx.recv().await {
+                    reply.send(number * 2);
+                }
+            };
+            let spool = greenroom::spool::Spool::builder(move |_| spawn!(doubler)).workers(2);
+            let spool = spool.spawn().unwrap();
+            let answer = spool.ask(21).await;
+            spool.stop();
+            spool.join().await.unwrap();
+            let tree = greenroom::supervise::Supervisor::builder().spawn().unwrap();
+            tree.stop();
+            tree.join().await.unwrap();
+            answer
+        });
+        assert_eq!(drive(task).unwrap(), Ok(42));
+        drop(runtime);
+    });
+}
+
+#[test]
+fn without_a_binding_the_error_says_how_to_bind() {
+    within(WATCH, || {
+        let tokio = tokio(1);
+        let problem = || {
+            let refused = actor(sum).try_spawn().unwrap_err();
+            refused.problem().to_string()
+        };
+        let text = drive(tokio.spawn(async move { problem() })).unwrap();
+        assert!(text.contains("`runtime.bind(&handle)`"), "{text}");
+        assert!(!problem().contains("bind"));
+        // A binding ends with its runtime.
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        runtime.bind(tokio.handle());
+        drop(runtime);
+        let problem = drive(tokio.spawn(async move { actor(sum).try_spawn().is_err() }));
+        assert!(problem.unwrap());
+    });
+}
+
+#[test]
+fn two_runtimes_are_bound_to_two_of_tokio_and_a_later_binding_replaces_one() {
+    within(WATCH, || {
+        let ((first, one), (second, other)) = (bound(), bound());
+        let named = |tokio: &Tokio| {
+            drive(tokio.spawn(async { Runtime::current().stats().workers.len() })).unwrap()
+        };
+        let wide = Runtime::builder().workers(3).build().unwrap();
+        assert_eq!((named(&first), named(&second)), (1, 1));
+        wide.bind(second.handle());
+        assert_eq!((named(&first), named(&second)), (1, 3));
+        drop((one, other));
+        assert_eq!(named(&second), 3);
+    });
+}
+
+#[test]
+fn a_bound_tokio_that_is_shut_down_first_cancels_its_actors_and_frees_their_names() {
+    within(WATCH, || {
+        let (tokio, runtime) = bound();
+        let task = tokio.spawn(async {
+            let sum = spawn!(sum(_));
+            SUM.register(&sum).unwrap();
+            // Neither is ever answered.
+            let silent = spawn!(|mut cx: Context<Reply<()>>| async move {
+                let _kept = cx.recv().await;
+                std::future::pending::<()>().await;
+            });
+            (sum, silent)
+        });
+        let (sum, silent) = drive(task).unwrap();
+        let asked = runtime.spawn(async move {
+            let answer = silent.ask(|reply| reply).await;
+            (answer, silent)
+        });
+        tokio.shutdown_timeout(WATCH);
+        let (answer, _silent) = drive(asked);
+        assert!(answer.is_err());
+        assert!(matches!(
+            drive(sum.join()),
+            Err(Fault::Cancelled | Fault::NotStarted)
+        ));
+        assert!(SUM.on(&runtime).get().is_none());
+    });
+}

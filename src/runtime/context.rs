@@ -17,6 +17,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
+#[cfg(feature = "tokio")]
+use super::bound::bound_here;
 use super::engine::{DueEffects, RuntimeEngine};
 use super::host::HostContext;
 use super::inner::Inner;
@@ -212,7 +214,8 @@ pub(crate) fn lends_its_count(runtime: &Arc<Inner>) -> bool {
     })
 }
 
-/// Returns the current runtime: that of the context or, without a context, that of the stage.
+/// Returns the current runtime: that of the context or, without a context, that of the stage or of
+/// the tokio runtime of this thread.
 pub(crate) fn runtime() -> Option<Arc<Inner>> {
     with_runtime(|runtime| runtime.map(Arc::clone))
 }
@@ -224,9 +227,29 @@ pub(crate) fn with_runtime<R>(look: impl FnOnce(Option<&Arc<Inner>>) -> R) -> R 
         Some(context) => look(Some(context.runtime).filter(shown)),
         None => match stage() {
             Some(stage) => look(Some(stage.runtime()).filter(shown)),
-            None => look(None),
+            None => look(bound().as_ref()),
         },
     })
+}
+
+#[cfg(feature = "tokio")]
+fn bound() -> Option<Arc<Inner>> {
+    bound_here().map(|(runtime, _)| runtime)
+}
+
+#[cfg(not(feature = "tokio"))]
+fn bound() -> Option<Arc<Inner>> {
+    None
+}
+
+/// Returns the current runtime, and the tokio runtime of this thread if that is why it is current.
+#[cfg(feature = "tokio")]
+pub(crate) fn runtime_and_tokio() -> Option<(Arc<Inner>, Option<tokio::runtime::Handle>)> {
+    let is_outside = with(|context| context.is_none()) && stage().is_none();
+    match bound_here().filter(|_| is_outside) {
+        Some((runtime, handle)) => Some((runtime, Some(handle))),
+        None => Some((runtime()?, None)),
+    }
 }
 
 /// Calls `f` with the simulation that this thread drives, if it drives one.
@@ -320,7 +343,8 @@ pub(crate) fn clock(kind: DeadlineKind, waker: &Waker) -> Option<Arc<dyn TimerCl
         } else {
             None
         };
-        // Hidden, so of a stage without a runtime: only the thread of the process can fire other deadlines.
+        // Hidden, so of a stage without a runtime: only the thread of the process can fire other
+        // deadlines.
         own.or_else(|| (!is_hidden).then(|| context.runtime.clone() as Arc<dyn TimerClock>))
     })
 }

@@ -113,6 +113,7 @@ pub(super) mod sealed {
 
 use sealed::ExecutorSource;
 
+#[cfg(not(feature = "tokio"))]
 impl ExecutorSource for Current {
     type Executor = Arc<Inner>;
     type Kept = ();
@@ -180,7 +181,7 @@ impl ExecutorSource for Detached {
     }
 }
 
-fn check(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
+pub(super) fn check(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
     if !runtime.is_here() {
         return Err(SpawnProblem::Forked);
     }

@@ -1,4 +1,4 @@
-//! Actors on a tokio runtime: each is one task there.
+//! Actors on a tokio runtime: each is one task there. Without a place, an actor may run there, too.
 //!
 //! The task is spawned before its actor, so a runtime that is shut down refuses the actor. The cell
 //! puts its one runnable into a slot and wakes the task, which runs it. A runtime that shuts down
@@ -12,18 +12,20 @@ use std::future::Future;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::Handle;
 
 use super::target::sealed::ExecutorSource;
-use super::target::{SpawnFrom, SpawnTarget};
+use super::target::{Current, SpawnFrom, SpawnTarget, check};
 use crate::contain::{contain, drop_refused};
 use crate::error::{SpawnProblem, UnhandledFault};
-use crate::runtime::{LiveCells, context, print_fault};
+use crate::runtime::{Inner, LiveCells, context, print_fault};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::yield_now;
-use crate::task::{ActorExecutor, Executor, Header, Runnable, RunnableSlot, TaskHooks};
+use crate::task::{
+    ActorExecutor, Executor, Header, LiveIndex, NotedWaits, Runnable, RunnableSlot, TaskHooks,
+};
 
 impl<Fut: Send> SpawnTarget<Fut> for &Handle {}
 
@@ -42,15 +44,101 @@ impl ExecutorSource for &Handle {
         _: Option<&str>,
         _: u8,
     ) -> Result<(Arc<TaskExecutor>, KeptExecutor), SpawnProblem> {
-        let executor = Arc::new(TaskExecutor {
-            slot: RunnableSlot::new(),
-            live: LiveCells::new(1),
-            keeps: AtomicUsize::new(1),
-            closing: AtomicBool::new(false),
-        });
-        // If the runtime is shut down, this drops the task at once.
-        drop(self.spawn(ActorTask(executor.clone())));
-        Ok((executor.clone(), KeptExecutor(executor)))
+        Ok(TaskExecutor::start(self))
+    }
+}
+
+/// An actor that is spawned without a place in a task of a tokio runtime that is
+/// [bound](crate::Runtime::bind) runs on that runtime.
+impl ExecutorSource for Current {
+    type Executor = CurrentExecutor;
+    type Kept = Option<KeptExecutor>;
+
+    fn executor(
+        &self,
+        _: Option<&str>,
+        priority: u8,
+    ) -> Result<(CurrentExecutor, Option<KeptExecutor>), SpawnProblem> {
+        let (runtime, tokio) = context::runtime_and_tokio().ok_or(SpawnProblem::NoRuntime)?;
+        check(&runtime, priority)?;
+        let Some(handle) = tokio.filter(|_| !runtime.is_closing()) else {
+            return Ok((CurrentExecutor::Runtime(runtime), None));
+        };
+        let (executor, kept) = TaskExecutor::start(&handle);
+        Ok((CurrentExecutor::Tokio(executor), Some(kept)))
+    }
+}
+
+/// The executor of an actor without a place.
+#[derive(Clone)]
+pub enum CurrentExecutor {
+    Runtime(Arc<Inner>),
+    Tokio(Arc<TaskExecutor>),
+}
+
+/// Calls the same function of either executor.
+macro_rules! either {
+    ($self:expr, $executor:ident => $call:expr) => {
+        match $self {
+            CurrentExecutor::Runtime($executor) => $call,
+            CurrentExecutor::Tokio($executor) => $call,
+        }
+    };
+}
+
+impl Executor for CurrentExecutor {
+    fn schedule(&self, runnable: Runnable, again: bool) {
+        either!(self, it => it.schedule(runnable, again));
+    }
+
+    fn hooks(&self) -> &(dyn TaskHooks + 'static) {
+        either!(self, it => it.hooks())
+    }
+
+    fn marks(&self) -> u8 {
+        either!(self, it => it.marks())
+    }
+
+    fn is_observed(&self) -> bool {
+        either!(self, it => it.is_observed())
+    }
+
+    fn track(&self, waker: &Waker) -> Option<LiveIndex> {
+        either!(self, it => it.track(waker))
+    }
+
+    fn untrack(&self, live_index: LiveIndex) {
+        either!(self, it => it.untrack(live_index));
+    }
+
+    fn task_dropped(&self) {
+        either!(self, it => it.task_dropped());
+    }
+}
+
+impl ActorExecutor for CurrentExecutor {
+    fn enter(&self, cell: NonNull<Header>) -> bool {
+        either!(self, it => it.enter(cell))
+    }
+
+    fn leave(&self, cell: NonNull<Header>) {
+        either!(self, it => it.leave(cell));
+    }
+
+    fn is_closing(&self) -> bool {
+        either!(self, it => it.is_closing())
+    }
+
+    fn batch(&self) -> u32 {
+        either!(self, it => it.batch())
+    }
+
+    fn note_waits(&self, cell: NonNull<Header>, waits: NotedWaits) {
+        either!(self, it => it.note_waits(cell, waits));
+    }
+
+    fn discarded(&self) {
+        either!(self, it => it.discarded());
     }
 }
 
@@ -64,6 +152,19 @@ pub struct TaskExecutor {
 }
 
 impl TaskExecutor {
+    /// Creates the executor of an actor, and its task.
+    fn start(handle: &Handle) -> (Arc<TaskExecutor>, KeptExecutor) {
+        let executor = Arc::new(TaskExecutor {
+            slot: RunnableSlot::new(),
+            live: LiveCells::new(1),
+            keeps: AtomicUsize::new(1),
+            closing: AtomicBool::new(false),
+        });
+        // If the runtime is shut down, this drops the task at once.
+        drop(handle.spawn(ActorTask(executor.clone())));
+        (executor.clone(), KeptExecutor(executor))
+    }
+
     /// Gives up a keep (TOKIO-1).
     fn let_go(&self) {
         // AcqRel: accesses under the other keep happen before the end of the task.

@@ -10,6 +10,7 @@ mod children;
 mod context;
 mod core;
 mod deferred;
+mod displaced;
 mod ending;
 mod family;
 mod flat;

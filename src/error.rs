@@ -83,8 +83,8 @@ impl<M> fmt::Display for TellError<M> {
 
 impl<M> std::error::Error for TellError<M> {}
 
-/// An error of [`send`](crate::Address::send): the mailbox is closed. It holds the refused message
-/// and names the actor.
+/// An error of [`send`](crate::Address::send): the mailbox is closed, or full if no sender waits for
+/// room. It holds the refused message and names the actor.
 ///
 /// ```
 /// use greenroom::{Context, spawn};
@@ -109,6 +109,17 @@ impl<M> SendError<M> {
     /// Returns the actor that refused the message, as [`TellError::actor`] does.
     pub fn actor(&self) -> &TaskInfo {
         self.0.actor()
+    }
+
+    /// Returns whether the mailbox had no room, and its actor has an
+    /// [`overflow`](crate::ActorBuilder::overflow) with which no sender waits.
+    pub fn is_full(&self) -> bool {
+        self.0.is_full()
+    }
+
+    /// Returns whether the mailbox was closed, which is final.
+    pub fn is_closed(&self) -> bool {
+        !self.is_full()
     }
 }
 
@@ -142,6 +153,9 @@ pub enum SpawnProblem {
     ShutDown,
     /// The [`capacity`](crate::ActorBuilder::capacity) is 0, but must be at least 1.
     ZeroCapacity,
+    /// There is no [`capacity`](crate::ActorBuilder::capacity), but an option for a mailbox without
+    /// room, such as [`overflow`](crate::ActorBuilder::overflow).
+    NoCapacity,
     /// The [`priority`](crate::ActorBuilder::priority) exceeds the runtime's
     /// [`priorities`](crate::Builder::priorities).
     Priority {
@@ -201,6 +215,10 @@ impl fmt::Display for SpawnProblem {
             SpawnProblem::ZeroCapacity => {
                 f.write_str("capacity is 0, but a bounded mailbox has room for at least 1 message")
             }
+            SpawnProblem::NoCapacity => f.write_str(
+                "an option says what is done without room, but an unbounded mailbox always has \
+                 room: set `capacity`",
+            ),
             SpawnProblem::Priority { priority, highest } => {
                 write!(f, "priority is {priority}, but must be from 0 to {highest}")
             }

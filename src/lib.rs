@@ -219,6 +219,7 @@ pub use error::{
     AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, FlatError, HostFault, Panic,
     Refusal, RefusalKind, SendError, SpawnError, SpawnProblem, TellError, UnhandledFault,
 };
+pub use mailbox::Overflow;
 pub use pinned::{Hosted, Pinned, Stage, spawn_local};
 pub use request::concurrently::{concurrently, try_concurrently};
 pub use request::{retry::retry, sequentially::sequentially};

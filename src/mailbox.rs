@@ -6,6 +6,7 @@
 
 mod closing;
 mod contents;
+mod displacing;
 mod extras;
 mod line;
 mod loans;
@@ -22,6 +23,8 @@ mod traced;
 mod undelivered;
 
 pub(crate) use contents::{Mailbox, Refused};
+pub use displacing::Overflow;
+pub(crate) use displacing::{DisplacedMessage, Displacing};
 pub(crate) use extras::{AnyBond, HookOptions, Hooks, LabelFn, MailboxOptions};
 pub(crate) use line::LineEntry;
 pub(crate) use queue::{Batch, TakenMessage};

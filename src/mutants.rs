@@ -58,6 +58,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     ("close_forgets_the_line", "model_08_a_close", DEADLOCK),
+    (
+        "emptied_queue_stays_filled",
+        "model_74",
+        "exceeded maximum number of branches",
+    ),
     ("asker_is_not_woken", "model_09_dropped_reply", DEADLOCK),
     (
         "ended_asker_is_not_woken",

@@ -210,7 +210,8 @@ impl<M> Address<M> {
     ///
     /// # Errors
     /// [`SendError`] with the message if the mailbox is closed, or closes while
-    /// this waits.
+    /// this waits. With an [`overflow`](crate::ActorBuilder::overflow) other than `Wait` it does not
+    /// wait, and may be refused as [full](SendError::is_full).
     ///
     /// # Panics
     /// The future panics if it is polled again after completion.
@@ -237,7 +238,8 @@ impl<M> Address<M> {
     /// - [`AskError::NoReply`] if the reply was dropped, for instance
     ///   because the actor panicked, was killed or ended first.
     /// - [`AskError::Refused`] if the request was
-    ///   [refused](Reply::refuse).
+    ///   [refused](Reply::refuse), or had no room because of an
+    ///   [`overflow`](crate::ActorBuilder::overflow).
     /// - [`AskError::TimedOut`] if a [`timeout`](Ask::timeout) was set
     ///   and has elapsed.
     /// - [`AskError::Deadlock`] if no answer can come any more. For most asks only a runtime that

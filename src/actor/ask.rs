@@ -237,7 +237,7 @@ fn poll_rest<M, T>(
                 polled = answer.poll_now(cx);
             }
             Poll::Ready(Err(refused)) => {
-                let error = recipient.closed_error();
+                let error = recipient.unsent_error(refused.is_full());
                 contain(|| drop(refused));
                 polled = Poll::Ready(Err(error));
             }

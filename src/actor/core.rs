@@ -101,6 +101,7 @@ impl<M> Core<M> {
         let has_handle = flags.has(Flags::JOINABLE);
         // Its only loan has a reference, such as that of the supervision of this actor's restarts.
         let has_loan = flags.has(Flags::LENT) && !flags.has(Flags::RELENT);
+        let (incarnation, displaced) = self.mailbox.counts();
         let known = [addresses > 0, has_handle, has_context, has_loan].map(u32::from);
         Look {
             mailbox: self.mailbox.len(),
@@ -108,7 +109,8 @@ impl<M> Core<M> {
             is_receiving: flags.has(Flags::RECEIVING.or(Flags::FOREIGN)),
             has_handle,
             addresses,
-            incarnation: self.mailbox.incarnations(),
+            incarnation,
+            displaced,
             others: refs.saturating_sub(1 + known.iter().sum::<u32>())
                 + u32::from(flags.has(Flags::FOREIGN)),
         }
@@ -239,7 +241,7 @@ impl<'a, M> CoreRef<'a, M> {
                 self.pass_on(wake);
                 Ok(())
             }
-            Err(why) => Err(self.tell_error(why, message)),
+            Err(why) => self.tell_refused(why, message),
         }
     }
 

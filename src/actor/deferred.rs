@@ -94,7 +94,7 @@ pub(super) fn apply_effects_elsewhere(actor: u64) {
 /// its line comes after them.
 #[cold]
 #[inline(never)]
-fn apply_all_effects() {
+pub(super) fn apply_all_effects() {
     let _ = context::simulated(|engine, runtime| engine.apply(runtime, DueEffects::All));
 }
 
@@ -121,9 +121,14 @@ impl<M> CoreRef<'_, M> {
     #[inline(never)]
     pub(super) fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
         let is_deferred = self.is_deferred();
-        match self.mailbox.reserve() {
-            Ok(()) if is_deferred => self.defer(message),
-            Ok(()) => self.fill(message),
+        match self.reserve_displacing() {
+            Ok(displaced) => {
+                match is_deferred {
+                    true => self.defer(message),
+                    false => self.fill(message),
+                }
+                self.give_displaced(displaced);
+            }
             Err(why) => {
                 match why {
                     Refused::Full => apply_all_effects(),
@@ -143,28 +148,28 @@ impl<M> CoreRef<'_, M> {
         if !self.is_deferred() {
             return None;
         }
-        let reserved = self.mailbox.reserve();
-        if reserved == Err(Refused::Full) {
+        let reserved = self.reserve_displacing();
+        if let Err(Refused::Full) = reserved {
             apply_all_effects();
             return None;
         }
-        match reserved {
-            Ok(()) => self.defer(message.take()?),
+        match &reserved {
+            Ok(_) => self.defer(message.take()?),
             Err(_) => self.observe(),
         }
-        Some(reserved)
+        Some(reserved.map(|displaced| self.give_displaced(displaced)))
     }
 
     /// Reserves a permit for a message that is made afterwards.
     pub(super) fn reserve(self) -> Result<(), Refused> {
         self.is_deferred();
-        let reserved = self.mailbox.reserve();
-        match reserved {
+        let reserved = self.reserve_displacing();
+        match &reserved {
             Err(Refused::Full) if self.header.is_traced() => apply_all_effects(),
             Err(Refused::Closed) => self.observe(),
             _ => {}
         }
-        reserved
+        reserved.map(|displaced| self.give_displaced(displaced))
     }
 
     /// Defers the arrival of the message with its permit.

@@ -43,7 +43,8 @@ impl<M: Send + 'static> Address<M> {
     /// Permits and the messages of [`send`](Address::send) are served in order of arrival.
     ///
     /// # Errors
-    /// [`SendError`] if the mailbox is closed, or closes while this waits.
+    /// [`SendError`] if the mailbox is closed, or closes while this waits. It is
+    /// [full](SendError::is_full) as for [`send`](Address::send).
     ///
     /// # Cancel safety
     /// Dropping the future leaves the line, or gives up the permit if it was
@@ -77,7 +78,7 @@ impl<M: Send + 'static> Address<M> {
         };
         match poll_fn(|cx| line.poll(cx)).await {
             Ok(()) => Ok(Permit { to: line.to.take() }),
-            Err(_closed) => Err(self.recipient().send_error(())),
+            Err(why) => Err(self.recipient().send_error(why, ())),
         }
     }
 }

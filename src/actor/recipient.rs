@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::{Core, CoreArc, CoreRef};
+use super::displaced::overloaded;
 use super::undelivered::{detail_about, simulated_label};
 use crate::error::{AskDetail, AskError, Deadlock, End, RefusedMessage, SendError, TellError};
 use crate::mailbox::{Flags, Refused};
@@ -67,11 +68,20 @@ impl<'a, M> RecipientRef<'a, M> {
             }
     }
 
-    /// Returns the error of a message, or of a permit, that the closed mailbox refused.
+    /// Returns the error of a message, or of a permit, that the mailbox refused.
     #[cold]
     #[inline(never)]
-    pub(super) fn send_error<T>(self, message: T) -> SendError<T> {
-        SendError(refused_by(self.view(), Refused::Closed, message))
+    pub(super) fn send_error<T>(self, why: Refused, message: T) -> SendError<T> {
+        SendError(refused_by(self.view(), why, message))
+    }
+
+    /// Returns the error of an ask whose message no mailbox took.
+    #[cold]
+    pub(super) fn unsent_error(self, is_full: bool) -> AskError {
+        match is_full {
+            true => AskError::Refused(overloaded(self.view().info(), "is full")),
+            false => self.closed_error(),
+        }
     }
 
     /// Returns the error of an ask whose message the closed mailbox refused.

@@ -40,12 +40,12 @@ impl<'a, M> SendFuture<'a, M> {
         }
     }
 
-    /// Returns the error of the message, which the closed mailbox refused.
+    /// Returns the error of the message, which the mailbox refused.
     #[cold]
     #[inline(never)]
-    fn refuse(&mut self) -> SendError<M> {
+    fn refuse(&mut self, why: Refused) -> SendError<M> {
         let message = self.message.take().expect("it was refused");
-        self.recipient.send_error(message)
+        self.recipient.send_error(why, message)
     }
 
     /// Sends the message, or waits for room. A refused message stays in `message`.
@@ -60,6 +60,9 @@ impl<'a, M> SendFuture<'a, M> {
         }
         let mailbox = &core.mailbox;
         let sent = mailbox.poll_send(&mut self.message, &mut self.entry, 0, cx);
+        if let Poll::Ready(Err(Refused::Full)) = sent {
+            return Poll::Ready(core.send_displacing(&mut self.message));
+        }
         sent.map_ok(|wake| core.pass_on(wake))
     }
 
@@ -83,9 +86,20 @@ impl<'a, M> SendFuture<'a, M> {
         let open = message.filter(|_| !core.is_closed());
         let from = open.and_then(|message| core.sent(message)).unwrap_or(0);
         let mailbox = &core.mailbox;
-        let sent = mailbox.poll_send(&mut self.message, &mut self.entry, from, cx);
+        let mut sent = mailbox.poll_send(&mut self.message, &mut self.entry, from, cx);
+        let mut displaced = None;
+        if let Poll::Ready(Err(Refused::Full)) = sent {
+            let displacing = mailbox.send_displacing(&mut self.message, from);
+            sent = Poll::Ready(displacing.map(|(wake, oldest)| {
+                displaced = oldest;
+                wake
+            }));
+            core.trace_displaced(displaced.as_ref());
+        }
         core.trace_send(info, before, self.entry.as_ref().map(LineEntry::key), &sent);
-        sent.map_ok(|wake| core.pass_on(wake))
+        let sent = sent.map_ok(|wake| core.pass_on(wake));
+        core.give_displaced(displaced);
+        sent
     }
 }
 
@@ -125,7 +139,7 @@ impl<M> Future for SendFuture<'_, M> {
         } else if this.listing.is_some() {
             this.listing = None;
         }
-        polled.map(|sent| sent.map_err(|_closed| this.refuse()))
+        polled.map(|sent| sent.map_err(|why| this.refuse(why)))
     }
 }
 

@@ -5,6 +5,7 @@
 )]
 
 mod inherit;
+mod overflow;
 mod target;
 #[cfg(feature = "tokio")]
 mod tokio;
@@ -456,8 +457,11 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
 impl<M> Options<M> {
     fn check(&self) -> Result<(), SpawnProblem> {
+        let hooks = self.hooks.as_ref();
+        let has_displacing = hooks.is_some_and(|hooks| hooks.displacing.is_some());
         match self.capacity {
             Some(0) => Err(SpawnProblem::ZeroCapacity),
+            None if has_displacing => Err(SpawnProblem::NoCapacity),
             _ => self.restarts.unwrap_or(Ok(())),
         }
     }

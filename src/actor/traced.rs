@@ -125,6 +125,7 @@ impl<M> CoreRef<'_, M> {
         let part = match part {
             FaultyPart::Source => "a source",
             FaultyPart::OnUndelivered => "on_undelivered",
+            FaultyPart::OnDisplaced => "on_displaced",
         };
         if self.mailbox.is_traced() {
             self.trace_kind(EventKind::Faulted { fault, part });

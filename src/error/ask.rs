@@ -16,7 +16,7 @@ use crate::info::TaskInfo;
 /// | `NoReply` | perhaps; [`why`](AskDetail::why) tells more | if the question may be handled twice |
 /// | `TimedOut` | perhaps, or later | if the question may be handled twice |
 /// | `Deadlock` | perhaps, or later; no if an actor asked itself in a handler | not before the actors stop waiting for each other |
-/// | `Refused` | yes | as the [`Refusal`] says |
+/// | `Refused` | yes, unless it was refused for lack of room | as the [`Refusal`] says |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
@@ -34,7 +34,8 @@ pub enum AskError {
     /// - An actor asked itself in a handler of [`handlers!`](crate::handlers!) without a context.
     ///   Every runtime returns this, at once and before the question is made.
     Deadlock(Deadlock),
-    /// The actor refused the request, with [`Reply::refuse`](crate::Reply::refuse).
+    /// The actor refused the request, with [`Reply::refuse`](crate::Reply::refuse). Or its mailbox
+    /// had no room for the question, because of its [`overflow`](crate::ActorBuilder::overflow).
     Refused(Refusal),
 }
 

@@ -95,6 +95,9 @@ pub struct UnhandledFault<'a> {
     /// Whether the function [`on_undelivered`](crate::ActorBuilder::on_undelivered) of the actor
     /// panicked. The actor's result is another one.
     pub is_on_undelivered: bool,
+    /// Whether the function [`on_displaced`](crate::ActorBuilder::on_displaced) of the actor
+    /// panicked. The actor continues.
+    pub is_on_displaced: bool,
 }
 
 /// The part of an actor that panicked, other than its future.
@@ -102,6 +105,7 @@ pub struct UnhandledFault<'a> {
 pub(crate) enum FaultyPart {
     Source,
     OnUndelivered,
+    OnDisplaced,
 }
 
 impl<'a> UnhandledFault<'a> {
@@ -119,6 +123,7 @@ impl<'a> UnhandledFault<'a> {
             fault,
             is_source: part == Some(FaultyPart::Source),
             is_on_undelivered: part == Some(FaultyPart::OnUndelivered),
+            is_on_displaced: part == Some(FaultyPart::OnDisplaced),
         }
     }
 
@@ -128,6 +133,8 @@ impl<'a> UnhandledFault<'a> {
             "a source of "
         } else if self.is_on_undelivered {
             "`on_undelivered` of "
+        } else if self.is_on_displaced {
+            "`on_displaced` of "
         } else {
             ""
         }

@@ -180,6 +180,7 @@ impl Monitor {
             fault,
             is_source: false,
             is_on_undelivered: false,
+            is_on_displaced: false,
         });
     }
 }

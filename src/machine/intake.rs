@@ -114,11 +114,13 @@ impl<M: Send> Intake<M> {
     #[cold]
     fn refuse(&self, message: M) {
         let limit = self.limit;
-        let refusal = Refusal::of(
-            RefusalKind::Overloaded,
-            format!("the machine has saved as many messages as it may: {limit}"),
-        );
-        loss::refusing(&refusal, || self.dropped(message));
+        let refusal = || {
+            Refusal::of(
+                RefusalKind::Overloaded,
+                format!("the machine has saved as many messages as it may: {limit}"),
+            )
+        };
+        loss::refusing(refusal, || self.dropped(message));
     }
 
     /// Drops a message that the machine does not handle.

@@ -24,6 +24,7 @@
 
 use std::sync::Arc;
 
+use super::displacing::{Displacing, Overflow};
 use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, Hooks, MailboxExtras, MailboxOptions};
 use super::queue::{Batch, MessageQueue, Spare};
 use super::state::{Flags, MailboxState, Wake};
@@ -84,6 +85,10 @@ impl<M> Mailbox<M> {
             .is_some_and(|hooks| hooks.undelivered.is_some())
         {
             flags.set(Flags::KEEPS);
+        }
+        let displacing = hooks.as_ref().and_then(|hooks| hooks.displacing.as_ref());
+        if displacing.is_some_and(|displacing| displacing.overflow != Overflow::Wait) {
+            flags.set(Flags::OVERFLOWS);
         }
         Mailbox {
             state: MailboxState::new(flags),
@@ -230,6 +235,16 @@ impl<M> Mailbox<M> {
             self.lock_extras(|_, _, _| ());
             self.ended().expect("it was made just now")
         })
+    }
+
+    /// Returns what the mailbox does with displaced messages, if it may displace any.
+    pub(crate) fn displacing(&self) -> Option<&Displacing<M>> {
+        let pointer = self.lock(|_, contents| {
+            let displacing = contents.hooks()?.displacing.as_ref();
+            displacing.map(Arc::as_ptr)
+        })?;
+        // SAFETY: (EXTRAS-1) the hooks of this mailbox keep it, and lend it as shared only.
+        Some(unsafe { &*pointer })
     }
 
     fn actor_extras(&self) -> Option<&ActorExtras> {

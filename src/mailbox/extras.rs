@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //! - EXTRAS-1: the part `mailbox` is accessed only under the mailbox's lock. The part `actor` is
-//!   never borrowed mutably after creation, and lives as long as the mailbox.
+//!   never borrowed mutably after creation, and lives as long as the mailbox. So it is with what
+//!   the hooks have as `displacing`.
 #![expect(unsafe_code, reason = "two halves with different rights; see EXTRAS-1")]
 
 use std::any::Any;
@@ -15,6 +16,7 @@ use std::panic::RefUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::displacing::Displacing;
 use super::line::Line;
 use crate::blocks;
 use crate::contain::KeptWaker;
@@ -150,6 +152,8 @@ pub(crate) struct HookOptions<M> {
     pub(crate) has_long_turns: bool,
     /// The function for messages that are not handled.
     pub(crate) on_undelivered: Option<Mutex<OnUndelivered<M>>>,
+    /// What is done with messages for which there is no room, if senders do not wait.
+    pub(crate) displacing: Option<Displacing<M>>,
     /// The link between the actor and its supervisor. The mailbox only stores it.
     pub(crate) bond: Option<AnyBond>,
 }
@@ -170,6 +174,9 @@ pub(crate) struct Hooks<M> {
     /// What a tracer of the user knows of the actor.
     pub(super) traced: Traced,
     pub(super) undelivered: Option<Arc<Mutex<Undelivered<M>>>>,
+    pub(super) displacing: Option<Arc<Displacing<M>>>,
+    /// The number of messages that were displaced.
+    pub(super) displaced: u64,
     /// The text of the panic with which the actor ended.
     pub(super) panic: Option<Arc<str>>,
     pub(super) bond: Option<AnyBond>,
@@ -230,6 +237,7 @@ impl<M> Default for HookOptions<M> {
             show: None,
             has_long_turns: false,
             on_undelivered: None,
+            displacing: None,
             bond: None,
         }
     }
@@ -244,6 +252,8 @@ impl<M> Hooks<M> {
             has_long_turns: options.has_long_turns,
             traced: Traced::default(),
             undelivered: function.map(Undelivered::new),
+            displacing: options.displacing.map(Arc::new),
+            displaced: 0,
             panic: None,
             bond: options.bond,
             loans: Loans::default(),

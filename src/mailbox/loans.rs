@@ -147,9 +147,11 @@ impl<M> Mailbox<M> {
         polled
     }
 
-    /// Returns the number of incarnations that have ended.
-    pub(crate) fn incarnations(&self) -> u64 {
-        self.lock(|_, contents| contents.hooks().map_or(0, |hooks| hooks.incarnations))
+    /// Returns the number of incarnations that have ended, and that of messages that were displaced.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        self.lock(|_, contents| {
+            (contents.hooks()).map_or((0, 0), |hooks| (hooks.incarnations, hooks.displaced))
+        })
     }
 
     /// Counts an incarnation that has ended, and returns the number of the next one. A restart counts

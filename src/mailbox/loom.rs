@@ -1,6 +1,7 @@
 //! Loom models of the mailbox: many senders, one reader, and the turns of its actor.
 
 mod bounded;
+mod displaced;
 mod loans;
 mod reserved;
 mod rest;

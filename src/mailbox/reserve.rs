@@ -9,6 +9,7 @@ use super::contents::{Mailbox, Refused};
 use super::extras::MailboxExtras;
 use super::line::{LineEntry, SenderState};
 use super::queue::Spare;
+use super::send::Joining;
 use super::state::{Flags, Wake};
 use crate::contain::KeptWaker;
 use crate::sync::mutant;
@@ -32,7 +33,8 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Waits in line until a permit is given. Fails only if the mailbox is closed.
+    /// Waits in line until a permit is given. Fails if the mailbox is closed, or full and no sender
+    /// waits for room.
     pub(crate) fn poll_reserve(
         &self,
         entry: &mut Option<LineEntry<M>>,
@@ -52,11 +54,15 @@ impl<M> Mailbox<M> {
             }
             // Allocated outside of the lock; meanwhile room may be freed.
             let new = LineEntry::new(&mut None, 0, KeptWaker::new(cx.waker()));
-            if self.join(&new) {
+            let joining = self.join(&new);
+            if joining == Joining::Waits {
                 *entry = Some(new);
                 return Poll::Pending;
             }
             new.free(&mut None);
+            if joining == Joining::Refused {
+                return Poll::Ready(Err(Refused::Full));
+            }
         }
     }
 

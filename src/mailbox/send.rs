@@ -28,6 +28,17 @@ enum Promotion {
     Accepted(Option<KeptWaker>, bool),
 }
 
+/// What became of a sender that tries to wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// It waits in line.
+    Waits,
+    /// There is room, or the mailbox is closed: it tries again.
+    Again,
+    /// No sender waits for room.
+    Refused,
+}
+
 impl<M> Mailbox<M> {
     /// Appends the message if there is room now.
     #[cfg(test)]
@@ -39,8 +50,8 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Appends the message, or waits in line until there is room. Fails only if the mailbox is
-    /// closed; the message is then in `message`.
+    /// Appends the message, or waits in line until there is room. Fails if the mailbox is closed, or
+    /// full and no sender waits for room. The message is then in `message`.
     ///
     /// While the sender waits, `entry` is its entry in the line and contains the message. `from` is
     /// the actor that sends, if the mailbox is traced.
@@ -99,11 +110,15 @@ impl<M> Mailbox<M> {
         loop {
             // The entry is allocated outside the lock; meanwhile room may be freed.
             let new = LineEntry::new(message, from, KeptWaker::new(cx.waker()));
-            if self.join(&new) {
+            let joining = self.join(&new);
+            if joining == Joining::Waits {
                 *entry = Some(new);
                 return Poll::Pending;
             }
             new.free(message);
+            if joining == Joining::Refused {
+                return Poll::Ready(Err(Refused::Full));
+            }
             let sent = self.send_now(message, from);
             if sent.is_ready() {
                 return sent;
@@ -156,15 +171,18 @@ impl<M> Mailbox<M> {
         state
     }
 
-    /// Joins the line if there is no room. Returns false if there is room or the mailbox is closed.
-    pub(super) fn join(&self, entry: &LineEntry<M>) -> bool {
+    /// Joins the line if there is no room, and the mailbox is open.
+    pub(super) fn join(&self, entry: &LineEntry<M>) -> Joining {
         self.lock(|flags, contents| match contents.bound() {
             Some(bound) if !bound.has_room() && !flags.has(Flags::CLOSED) => {
+                if flags.has(Flags::OVERFLOWS) {
+                    return Joining::Refused;
+                }
                 bound.line.join(entry);
                 flags.set(Flags::WAITED_FOR);
-                true
+                Joining::Waits
             }
-            _ => false,
+            _ => Joining::Again,
         })
     }
 

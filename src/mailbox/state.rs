@@ -70,6 +70,9 @@ impl Flags {
     /// The actor is to end after the message in hand: no accepted message is received any more.
     pub(crate) const STOPPED_NOW: Flags = Flags(1 << 24);
 
+    /// No sender waits for room, see [`Overflow`](super::Overflow); constant from its creation.
+    pub(crate) const OVERFLOWS: Flags = Flags(1 << 25);
+
     /// A tracer of the user traces the messages; constant from the spawn of the actor.
     pub(crate) const TRACED: Flags = Flags(1 << 23);
 

@@ -486,6 +486,7 @@ impl<K: Send + 'static> JobMarket for MarketCore<K> {
             fault: &fault,
             is_source: false,
             is_on_undelivered: false,
+            is_on_displaced: false,
         };
         contain(|| match &self.runtime {
             Some(runtime) => runtime.report(&unhandled),

@@ -302,8 +302,9 @@ impl<M: Send + 'static> Group<M> {
     ///
     /// The future borrows nothing. The message goes to those that are members at its first poll. It
     /// waits for all of them at the same time, so a slow member delays the result and no other
-    /// member. The result has no `full` ones. A member that waits for this waits for itself if its
-    /// own mailbox is full.
+    /// member. The only `full` ones are those whose [`overflow`](crate::ActorBuilder::overflow)
+    /// lets no sender wait. A member that waits for this waits for itself if its own mailbox is
+    /// full.
     ///
     /// # Panics
     /// As [`broadcast`](Group::broadcast), when it is first polled.
@@ -325,6 +326,7 @@ impl<M: Send + 'static> Group<M> {
             while let Some(sent) = poll_fn(|cx| waiting.poll_next(cx)).await {
                 match sent {
                     Ok(()) => result.sent += 1,
+                    Err(error) if error.is_full() => result.full += 1,
                     Err(_closed) => result.closed += 1,
                 }
             }

@@ -358,6 +358,9 @@ pub struct ActorStatus {
     pub spawned_at: Option<&'static Location<'static>>,
     /// The number of incarnations of the actor that have ended: 0 before its first restart.
     pub incarnation: u64,
+    /// How many messages have given way to newer ones in the mailbox, see
+    /// [`overflow`](crate::ActorBuilder::overflow).
+    pub displaced: u64,
     /// The total duration of the actor's completed turns. `None` if the runtime has no
     /// [`observer`](crate::Builder::observer), because turns are not measured then.
     pub busy: Option<Duration>,

@@ -268,6 +268,7 @@ impl Inner {
             is_dormant: look.is_dormant,
             has_handle: look.has_handle,
             incarnation: look.incarnation,
+            displaced: look.displaced,
             addresses: look.addresses,
             spawned_at: self.location_of(&task),
             task,

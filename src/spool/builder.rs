@@ -11,6 +11,7 @@ use super::manager::{Factory, ObjectSpool};
 use super::pool::{Affinity, Pool};
 use crate::actor::{ActorBuilder, Handle, Reply};
 use crate::error::{AskError, Refusal, SpawnProblem};
+use crate::mailbox::Overflow;
 use crate::runtime::{Runtime, context};
 use crate::time::RetryIntervals;
 
@@ -24,7 +25,7 @@ pub struct SpoolBuilder<Q, R> {
     busy_pass_rate: u32,
     stand_down: Option<Duration>,
     queue_timeout: Option<Duration>,
-    refuse_oldest: bool,
+    overflow: Overflow,
     affinity: Option<Affinity<Q>>,
     retries: u32,
     copy: Option<fn(&Q) -> Q>,
@@ -80,7 +81,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             busy_pass_rate: 10,
             stand_down: Some(Duration::from_secs(30)),
             queue_timeout: None,
-            refuse_oldest: false,
+            overflow: Overflow::Newest,
             affinity: None,
             retries: 0,
             copy: None,
@@ -136,10 +137,10 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         self
     }
 
-    /// Sets whether a full queue refuses the request that has waited longest. By default it refuses
-    /// the one that has just arrived.
-    pub fn refuse_oldest(mut self, refuse: bool) -> Self {
-        self.refuse_oldest = refuse;
+    /// Sets which request a full queue refuses: the one that has just arrived, by default, or the
+    /// one that has waited longest. [`Overflow::Wait`] is an error.
+    pub fn overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = overflow;
         self
     }
 
@@ -210,7 +211,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             busy_pass_rate: self.busy_pass_rate,
             stand_down: self.stand_down.map(RetryIntervals::around),
             queue_timeout: self.queue_timeout,
-            refuse_oldest: self.refuse_oldest,
+            refuse_oldest: self.overflow == Overflow::Oldest,
             retries: self.retries,
             has_affinity: self.affinity.is_some(),
             is_external: self.factory.is_none(),
@@ -262,6 +263,10 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             _ if self.busy_pass_rate < 1 => {
                 below("busy_pass_rate", self.busy_pass_rate.to_string(), "1")
             }
+            _ if self.overflow == Overflow::Wait => Err(SpoolError::Parameters(format!(
+                "{}: overflow=Wait, but a spool refuses what it has no room for",
+                self.parameters(),
+            ))),
             _ if self.queue_timeout == Some(Duration::ZERO) => {
                 Err(SpoolError::Parameters(format!(
                     "{}: queue_timeout=0.0 is not more than 0",

@@ -220,6 +220,7 @@ impl Drop for UnobservedPanic {
                     fault: &fault,
                     is_source: false,
                     is_on_undelivered: false,
+                    is_on_displaced: false,
                 });
             });
         }

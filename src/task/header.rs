@@ -225,6 +225,8 @@ pub(crate) struct Look {
     pub(crate) addresses: usize,
     /// The number of incarnations that have ended.
     pub(crate) incarnation: u64,
+    /// The number of messages that were displaced.
+    pub(crate) displaced: u64,
     /// The number of references besides those of the cell, its handle, its addresses and its
     /// context: wakers and weak addresses, for example. One more if another task receives, since
     /// that one may have any wakers.

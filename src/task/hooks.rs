@@ -136,6 +136,8 @@ pub enum MessageEvent {
     HasPermit(usize),
     /// The message with this key was given up by its sender, or refused.
     GivenUp(usize),
+    /// A message in the mailbox with this number of newer ones has given way to a new one.
+    Displaced(usize),
     /// The actor has received the message from its mailbox.
     Received,
     /// The actor has received the message from one of its own sources.

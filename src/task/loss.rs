@@ -62,11 +62,11 @@ pub(crate) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -
     named_by(&|| AskError::NoReply(detail()), f)
 }
 
-/// Calls `f`. Replies that it drops are refused.
+/// Calls `f`. Replies that it drops are refused, each with what `refusal` returns.
 #[cold]
 #[inline(never)]
-pub(crate) fn refusing<R>(refusal: &Refusal, f: impl FnOnce() -> R) -> R {
-    named_by(&|| AskError::Refused(refusal.clone()), f)
+pub(crate) fn refusing<R>(refusal: impl Fn() -> Refusal, f: impl FnOnce() -> R) -> R {
+    named_by(&|| AskError::Refused(refusal()), f)
 }
 
 fn named_by<R>(error: &dyn Fn() -> AskError, f: impl FnOnce() -> R) -> R {

@@ -22,10 +22,10 @@ use greenroom::time::{
 use greenroom::{
     ActorBuilder, ActorStatus, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
     BuildError, Builder, Context, Current, Deadlock, Detached, End, Fault, FlatError, Handle,
-    HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Refusal, RefusalKind, Reply,
-    Request, Runtime, SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem, Stage,
-    Stats, Task, TellError, UnhandledFault, Unsent, WeakAddress, WorkerStats, actor, concurrently,
-    try_concurrently,
+    HostFault, Hosted, Join, KeepAlive, Overflow, Panic, Permit, Pinned, Refusal, RefusalKind,
+    Reply, Request, Runtime, SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem,
+    Stage, Stats, Task, TellError, UnhandledFault, Unsent, WeakAddress, WorkerStats, actor,
+    concurrently, try_concurrently,
 };
 
 use crate::support::{WATCH, drive, within};
@@ -309,6 +309,7 @@ fn errors_are_send_if_their_values_are() {
     table! {
         Send Sync Unpin: AskError, AskDetail, AskCause, End;
         Send Sync Unpin: AdoptError<Message, Message>, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
+        Send Sync Unpin: Overflow;
         Send Sync Unpin: UnhandledFault<'static>, SpawnError<u32>;
         Send Sync Unpin: TellError<u32>, SendError<u32>, FlatError<u32>, First<u32>, IntervalsError;
         Send Sync Unpin: Refusal, RefusalKind, RetryIntervals;
@@ -354,6 +355,7 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: Sleep, Interval, Instant, MissedTicks, TimedOut;
         Safe: ShutdownReport, Stats, WorkerStats, ActorStatus, TaskInfo, Runnable, Current, Detached;
         Safe: AskError, AskDetail, AskCause, End, AdoptError<Torn, Torn>, Deadlock, Fault, Panic, HostFault, SpawnProblem, Refusal, RefusalKind;
+        Safe: Overflow;
         Safe: RetryIntervals, IntervalsError, First<u32>;
         Safe: Retried<Ready<Outcome>>;
         Safe: Sequentially<u32, Ready<Outcome>, u32>;

@@ -38,6 +38,7 @@ mod handlers;
 mod mailbox_messages;
 mod mailbox_order;
 mod mailbox_recv;
+mod overflow;
 mod own_asks;
 mod panics_unwind;
 mod refused;

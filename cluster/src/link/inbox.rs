@@ -52,8 +52,11 @@ impl<M: Remote> ActorInbox for TypedInbox<M> {
             Err(full) if full.is_full() => {
                 let (actor, message) = (self.actor.clone(), full.into_inner());
                 Delivered::Full(Box::pin(async move {
-                    let sent = actor.send(message).await;
-                    sent.map_err(|unsent| -> Box<dyn Any + Send> { Box::new(unsent) })
+                    match actor.send(message).await {
+                        // With this `overflow` a message is dropped, and the stream goes on.
+                        Err(unsent) if unsent.is_full() => Ok(()),
+                        sent => sent.map_err(|unsent| -> Box<dyn Any + Send> { Box::new(unsent) }),
+                    }
                 }))
             }
             Err(unsent) => Delivered::Closed(Box::new(unsent)),

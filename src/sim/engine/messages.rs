@@ -91,6 +91,10 @@ impl SimState {
                     None => return,
                 }
             }
+            MessageEvent::Displaced(newer) => match mirror.displace(newer) {
+                Some(SentMessage { message, .. }) => What::Displaces(message, to),
+                None => return,
+            },
             MessageEvent::FromSource(info) => What::FromSource(info),
         };
         if let What::Sends(..) | What::AwaitsRoom(..) = event {

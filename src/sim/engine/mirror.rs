@@ -69,6 +69,12 @@ impl MailboxMirror {
         usize::from(left.is_some())
     }
 
+    /// Removes the accepted message with this number of newer ones.
+    pub(super) fn displace(&mut self, newer: usize) -> Option<SentMessage> {
+        let index = self.accepted.len().checked_sub(newer + 1)?;
+        self.accepted.remove(index)
+    }
+
     /// Returns whether the message with this number is unread: in the mailbox, or waiting for room
     /// there.
     pub(super) fn has(&self, number: u64) -> bool {

@@ -41,6 +41,7 @@ pub(crate) enum What {
     Arrives(TracedMessage, Who),
     AwaitsRoom(TracedMessage, Who),
     GivesUp(Who),
+    Displaces(TracedMessage, Who),
     Receives(TracedMessage, Who),
     FromSource(MessageInfo),
     Ends(Who),
@@ -163,6 +164,7 @@ impl What {
             What::Ends(who) => (9, 0, who.number()),
             What::Notes(_) => (11, 0, 0),
             What::Arrives(message, to) => (10, message.number, to.number()),
+            What::Displaces(message, to) => (12, message.number, to.number()),
         }
     }
 }
@@ -177,6 +179,7 @@ impl fmt::Display for What {
             What::Arrives(message, to) => write!(f, "{message} arrives at {to}"),
             What::AwaitsRoom(message, to) => write!(f, "waits to send {message} to {to}"),
             What::GivesUp(to) => write!(f, "gives up sending to {to}"),
+            What::Displaces(message, to) => write!(f, "displaces {message} at {to}"),
             What::Receives(message, from) => write!(f, "gets {message} from {from}"),
             What::FromSource(info) => write!(f, "gets {info} from a source of its own"),
             What::Ends(who) => write!(f, "{who} ends"),

@@ -2,8 +2,8 @@
 
 use super::*;
 
-use greenroom::SpawnProblem;
 use greenroom::spool::{SpoolBuilder, SpoolError};
+use greenroom::{Overflow, SpawnProblem};
 
 fn builder() -> SpoolBuilder<Job, usize> {
     Spool::builder(work)
@@ -76,6 +76,11 @@ fn a_parameter_out_of_range_is_an_error_with_its_value_and_the_limit() {
                 builder().queue_timeout(Duration::ZERO).stand_down(None),
                 "(count=8, size=None, responsiveness=5.0), stand_down=None): \
                  queue_timeout=0.0 is not more than 0",
+            ),
+            (
+                builder().overflow(Overflow::Wait),
+                "(count=8, size=None, responsiveness=5.0), stand_down=30.0): \
+                 overflow=Wait, but a spool refuses what it has no room for",
             ),
         ];
         for (builder, expected) in table {

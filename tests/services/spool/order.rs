@@ -2,6 +2,7 @@
 
 use super::*;
 
+use greenroom::Overflow;
 use greenroom::time::Instant;
 
 #[test]
@@ -107,7 +108,7 @@ fn a_full_queue_refuses_the_newest_at_once_and_says_how_many_wait() {
 fn a_full_queue_refuses_the_oldest_if_told_so() {
     everywhere(|| async {
         let spool = Spool::builder(work).workers(1).capacity(2);
-        let spool = spool.refuse_oldest(true).spawn().unwrap();
+        let spool = spool.overflow(Overflow::Oldest).spawn().unwrap();
         let held = hold(&spool).await;
         let (first, second) = (post(&spool, Job::Say), post(&spool, Job::Say));
         let third = post(&spool, Job::Say);

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use greenroom::Overflow;
+
 use super::*;
 
 const SEEDS: Range<u64> = 0..1500;
@@ -19,7 +21,7 @@ struct Options {
     responsiveness: Option<Duration>,
     pass_rate: u32,
     queue_timeout: Option<Time>,
-    refuse_oldest: bool,
+    overflow: Overflow,
     /// When each request arrives, and how long it takes.
     requests: Vec<(Time, Time)>,
 }
@@ -55,7 +57,7 @@ impl Options {
             }),
             pass_rate: 1 + draws.below(4) as u32,
             queue_timeout: draws.one_in(3).then(|| 1000 * (1 + draws.below(4) as Time)),
-            refuse_oldest: draws.below(2) == 1,
+            overflow: [Overflow::Newest, Overflow::Oldest][draws.below(2)],
             requests,
         }
     }
@@ -175,7 +177,7 @@ impl Naive<'_> {
             self.waiting.push(request);
         } else {
             let pending = self.waiting.len();
-            let refused = match self.options.refuse_oldest {
+            let refused = match self.options.overflow == Overflow::Oldest {
                 false => request,
                 true => {
                     self.waiting.push(request);
@@ -203,7 +205,7 @@ async fn really(options: &Options) -> Vec<Outcome> {
         .responsiveness(options.responsiveness);
     let spool = spool
         .busy_pass_rate(options.pass_rate)
-        .refuse_oldest(options.refuse_oldest);
+        .overflow(options.overflow);
     let spool = spool.queue_timeout(options.queue_timeout.map(Duration::from_millis));
     let spool = spool.spawn().unwrap();
     let begun = greenroom::time::Instant::now();

@@ -11,6 +11,7 @@
 
 use std::ops::Range;
 
+use greenroom::Overflow;
 use greenroom::spool::SpoolBuilder;
 use greenroom::time::timeout;
 
@@ -54,7 +55,7 @@ struct Options {
     size: Option<usize>,
     responsiveness: Option<Duration>,
     queue_timeout: Option<Duration>,
-    refuse_oldest: bool,
+    overflow: Overflow,
     retries: u32,
     has_affinity: bool,
     /// Whether the number of workers changes.
@@ -72,7 +73,7 @@ impl Options {
             size: draws.one_in(2).then(|| 1 + draws.below(4)),
             responsiveness: (!draws.one_in(3)).then(|| seconds(0.5) + draws.millis(1500)),
             queue_timeout: draws.one_in(3).then(|| seconds(0.1) + draws.millis(5000)),
-            refuse_oldest: draws.below(2) == 1,
+            overflow: [Overflow::Newest, Overflow::Oldest][draws.below(2)],
             retries: [0, 0, 1, 3][draws.below(4)],
             has_affinity: draws.one_in(2),
             changes: is_external || draws.one_in(2),
@@ -90,9 +91,7 @@ impl Options {
         let builder = builder
             .responsiveness(self.responsiveness)
             .queue_timeout(self.queue_timeout);
-        let builder = builder
-            .refuse_oldest(self.refuse_oldest)
-            .retries(self.retries);
+        let builder = builder.overflow(self.overflow).retries(self.retries);
         let builder = builder.busy_pass_rate(3).stand_down(seconds(2.0));
         match self.has_affinity {
             true => builder.affinity(|question: &Question| question.key),

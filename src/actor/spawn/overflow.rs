@@ -1,0 +1,99 @@
+//! The options of an actor for a bounded mailbox that has no room.
+
+use super::ActorBuilder;
+use crate::mailbox::{Displacing, Overflow};
+
+impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
+    /// Sets what is done with messages for which the mailbox has no room. By default,
+    /// [`Overflow::Wait`], a `send` waits.
+    ///
+    /// | | `Wait` | `Newest` | `Oldest` |
+    /// |---|---|---|---|
+    /// | [`tell`](crate::Address::tell) | is refused as full | is refused as full | displaces the oldest message |
+    /// | [`send`](crate::Address::send) | waits | is refused as full | displaces the oldest message |
+    /// | [`ask`](crate::Address::ask) | waits | ends as [`Overloaded`](crate::RefusalKind::Overloaded) | displaces the oldest message |
+    /// | [`reserve`](crate::Address::reserve) | waits | is refused as full | displaces the oldest message |
+    ///
+    /// A message that is displaced goes to [`on_displaced`](ActorBuilder::on_displaced), and is
+    /// counted in [`ActorStatus::displaced`](crate::ActorStatus::displaced). Its ask ends as
+    /// `Overloaded`, too. It is not [undelivered](ActorBuilder::on_undelivered).
+    ///
+    /// Permits keep their room: if all of it is theirs, `Oldest` refuses as `Newest` does. A message
+    /// that the actor has received is not displaced.
+    ///
+    /// The mailbox has to be [bounded](ActorBuilder::capacity).
+    ///
+    /// ```
+    /// use greenroom::{Context, Overflow, spawn};
+    ///
+    /// async fn last(mut cx: Context<u32>) -> Vec<u32> {
+    ///     let mut all = Vec::new();
+    ///     while let Some(reading) = cx.recv().await {
+    ///         all.push(reading);
+    ///     }
+    ///     all
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     // The actor has not begun, so the messages wait.
+    ///     let last = spawn!(last(_), capacity = 2, overflow = Overflow::Oldest);
+    ///     for reading in 1..=4 {
+    ///         last.tell(reading).unwrap();
+    ///     }
+    ///     assert_eq!(last.join().await.unwrap(), [3, 4]);
+    /// });
+    /// ```
+    pub fn overflow(mut self, overflow: Overflow) -> Self {
+        self.displacing_made().overflow = overflow;
+        self
+    }
+
+    /// Sets a function for the messages that give way to newer ones, because of
+    /// [`overflow`](ActorBuilder::overflow). By default they are dropped.
+    ///
+    /// It is called once with each such message, on the thread that sends the newer one, when that
+    /// is in the mailbox. Senders may call it at the same time. A reply that it drops refuses its ask
+    /// as [`Overloaded`](crate::RefusalKind::Overloaded).
+    ///
+    /// A panic of the function is reported to [`on_fault`](crate::Builder::on_fault). The sender and
+    /// the actor continue. What the function sends to this actor may displace another message, for
+    /// which it is called again.
+    ///
+    /// The mailbox has to be [bounded](ActorBuilder::capacity).
+    ///
+    /// ```
+    /// use greenroom::{Context, Overflow, spawn};
+    /// use std::sync::mpsc;
+    ///
+    /// async fn sum(mut cx: Context<u32>) -> u32 {
+    ///     let mut sum = 0;
+    ///     while let Some(number) = cx.recv().await {
+    ///         sum += number;
+    ///     }
+    ///     sum
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let (lost, displaced) = mpsc::channel();
+    ///     let sum = spawn!(
+    ///         sum(_),
+    ///         capacity = 1,
+    ///         overflow = Overflow::Oldest,
+    ///         on_displaced = move |number| lost.send(number).unwrap(),
+    ///     );
+    ///     for number in [1, 2, 40] {
+    ///         sum.tell(number).unwrap();
+    ///     }
+    ///     assert_eq!(sum.join().await.unwrap(), 40);
+    ///     assert_eq!(displaced.iter().sum::<u32>(), 3);
+    /// });
+    /// ```
+    pub fn on_displaced(mut self, function: impl Fn(M) + Send + Sync + 'static) -> Self {
+        self.displacing_made().on_displaced = Some(Box::new(function));
+        self
+    }
+
+    fn displacing_made(&mut self) -> &mut Displacing<M> {
+        self.hooks_made().displacing.get_or_insert_default()
+    }
+}

@@ -7,6 +7,7 @@ mod address;
 mod ask;
 mod cell;
 mod children;
+mod conflated;
 mod context;
 mod core;
 mod deferred;

@@ -5,6 +5,7 @@
 //! woken ([`Wake`]), and the caller schedules that task.
 
 mod closing;
+mod conflation;
 mod contents;
 mod displacing;
 mod extras;
@@ -22,6 +23,7 @@ mod tests;
 mod traced;
 mod undelivered;
 
+pub(crate) use conflation::{Conflated, Conflation};
 pub(crate) use contents::{Mailbox, Refused};
 pub use displacing::Overflow;
 pub(crate) use displacing::{DisplacedMessage, Displacing};

@@ -47,7 +47,8 @@ pub(super) struct ActorOptions<M> {
 impl<M> Core<M> {
     #[inline(always)]
     pub(super) fn new(vtable: &'static VTable, marks: u8, options: ActorOptions<M>) -> Self {
-        let label = Label::new(next_id(), options.priority, marks);
+        let conflates = u8::from(options.mailbox.conflates()) * Label::CONFLATES;
+        let label = Label::new(next_id(), options.priority, marks | conflates);
         Core {
             mailbox: Mailbox::new(options.mailbox),
             // Held by the addresses, the handle, and the cell itself (CELL-4).
@@ -231,8 +232,8 @@ impl<'a, M> CoreRef<'a, M> {
     // Not inlined: so the argument is in memory, and the mailbox copies it from there.
     #[inline(never)]
     pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
-        if self.header.is_traced() {
-            return self.tell_traced(message);
+        if self.header.is_traced_or_conflates() {
+            return self.tell_specially(message);
         }
         // SAFETY: an accepted message is forgotten in the next line.
         match unsafe { self.mailbox.tell_from(&message) } {

@@ -116,10 +116,17 @@ impl<M> CoreRef<'_, M> {
             && context::simulated(|engine, runtime| engine.defers_to(runtime, id)) == Some(true)
     }
 
-    /// Does what [`CoreRef::tell`] does, for a traced actor.
+    /// Does what [`CoreRef::tell`] does, for an actor that is traced or conflates.
     #[cold]
     #[inline(never)]
-    pub(super) fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
+    pub(super) fn tell_specially(self, message: M) -> Result<(), TellError<M>> {
+        match self.header.conflates() {
+            true => self.tell_conflating(message),
+            false => self.tell_traced(message),
+        }
+    }
+
+    fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
         let is_deferred = self.is_deferred();
         match self.reserve_displacing() {
             Ok(displaced) => {
@@ -214,7 +221,7 @@ impl<M> CoreRef<'_, M> {
     }
 
     /// Uses a permit now.
-    fn fill(self, message: M) {
+    pub(super) fn fill(self, message: M) {
         let info = self.info_if_simulated(&message);
         let from = self.sent(&message);
         self.put(message, from, || {
@@ -230,6 +237,9 @@ impl<M> CoreRef<'_, M> {
     }
 
     fn put(self, message: M, from: Option<u64>, event: impl FnOnce() -> MessageEvent) {
+        if self.header.conflates() {
+            return self.put_conflating(message, from, event);
+        }
         match self.mailbox.fill(message, from) {
             Ok(wake) => {
                 self.trace(event);

@@ -68,14 +68,22 @@ impl<M> CoreRef<'_, M> {
             apply_all_effects();
         }
         let displaced = self.mailbox.reserve_displacing()?;
-        self.trace_displaced(displaced.as_ref());
+        self.trace_displaced(displaced.as_ref(), false);
         Ok(displaced)
     }
 
-    /// Traces that a message has left the mailbox.
-    pub(super) fn trace_displaced(self, displaced: Option<&DisplacedMessage<M>>) {
-        if let Some(displaced) = displaced {
-            self.trace(|| MessageEvent::Displaced(displaced.newer));
+    /// Traces that a message has left the mailbox. If it `is_replaced`, the next one that is sent has its
+    /// position.
+    pub(super) fn trace_displaced(
+        self,
+        displaced: Option<&DisplacedMessage<M>>,
+        is_replaced: bool,
+    ) {
+        if let Some(DisplacedMessage { newer, .. }) = displaced {
+            self.trace(|| match is_replaced {
+                true => MessageEvent::Replaced(*newer),
+                false => MessageEvent::Displaced(*newer),
+            });
         }
     }
 

@@ -13,9 +13,7 @@ use super::core::CoreArc;
 use super::recipient::{ActorView, AnyMap, MappedActor, RecipientRef};
 use crate::error::{AskError, End};
 use crate::mailbox::{LineEntry, Refused};
-use crate::runtime::context;
 use crate::sync::Process;
-use crate::task::{MessageEvent, MessageInfo};
 
 impl<M: Send + 'static> MappedActor for CoreArc<M> {
     fn view(&self) -> &dyn ActorView {
@@ -74,28 +72,12 @@ impl<M: Send + 'static> MappedActor for CoreArc<M> {
         }
         // From the first wait on, the entry in the line decides.
         let wait = wait.get_or_insert_with(|| Box::new(None::<LineEntry<M>>));
-        let entry = entry_in(wait);
-        let before = entry.as_ref().map(LineEntry::key);
-        let reserved = self.mailbox.poll_reserve(entry, cx);
-        let now = entry.as_ref().map(LineEntry::key);
-        match (before, now, &reserved) {
-            (None, Some(key), Poll::Pending) => {
-                self.at()
-                    .trace(|| MessageEvent::AwaitsRoom(MessageInfo::of::<M>(), key));
-            }
-            (Some(key), _, Poll::Ready(Ok(()))) => self.at().trace(|| MessageEvent::HasPermit(key)),
-            (Some(key), _, Poll::Ready(Err(_))) => self.at().trace(|| MessageEvent::GivenUp(key)),
-            _ => {}
-        }
-        reserved
+        self.at().poll_reserve(entry_in(wait), cx)
     }
 
     fn leave_line(&self, wait: Option<Box<dyn Any + Send + Sync>>) {
         if let Some(entry) = wait.and_then(|mut wait| entry_in(&mut wait).take()) {
-            context::apply_effects();
-            self.at().trace(|| MessageEvent::GivenUp(entry.key()));
-            self.at().pass_on(self.mailbox.leave_line(entry));
-            self.at().pass_undelivered();
+            self.at().leave_line(entry);
         }
     }
 

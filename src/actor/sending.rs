@@ -55,8 +55,11 @@ impl<'a, M> SendFuture<'a, M> {
         core: CoreRef<'_, M>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>> {
-        if core.header.is_traced() {
-            return self.poll_traced(core, cx);
+        if core.header.is_traced_or_conflates() {
+            return match core.header.conflates() {
+                true => core.poll_conflating(&mut self.message, &mut self.entry, cx),
+                false => self.poll_traced(core, cx),
+            };
         }
         let mailbox = &core.mailbox;
         let sent = mailbox.poll_send(&mut self.message, &mut self.entry, 0, cx);
@@ -94,7 +97,7 @@ impl<'a, M> SendFuture<'a, M> {
                 displaced = oldest;
                 wake
             }));
-            core.trace_displaced(displaced.as_ref());
+            core.trace_displaced(displaced.as_ref(), false);
         }
         core.trace_send(info, before, self.entry.as_ref().map(LineEntry::key), &sent);
         let sent = sent.map_ok(|wake| core.pass_on(wake));
@@ -153,6 +156,9 @@ impl<M> Drop for SendFuture<'_, M> {
         match self.recipient {
             RecipientRef::Actor(core) => {
                 if let Some(entry) = self.entry.take() {
+                    if core.header.conflates() {
+                        return core.leave_line(entry);
+                    }
                     context::apply_effects();
                     let key = entry.key();
                     let given_up = core.mailbox.give_up(entry);

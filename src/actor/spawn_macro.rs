@@ -17,6 +17,7 @@
 /// | [`name = ".."`](crate::ActorBuilder::name) | the name in errors, statistics and traces | none |
 /// | [`capacity = 100`](crate::ActorBuilder::capacity) | the bound of the mailbox, in messages | unbounded |
 /// | [`overflow = Overflow::Oldest`](crate::ActorBuilder::overflow) | what is done if there is no room | a `send` waits |
+/// | [`conflate = key`](crate::ActorBuilder::conflate) | a function for the key, of which the newest message waits | all wait |
 /// | [`on_displaced = f`](crate::ActorBuilder::on_displaced) | a function for messages that give way to newer ones | they are dropped |
 /// | [`priority = 1`](crate::ActorBuilder::priority) | 0 up to [`Builder::priorities`](crate::Builder::priorities) | 0 |
 /// | [`on = &pinned`](crate::ActorBuilder::on) | a runtime, also of [tokio](crate::docs::with_tokio), a pinned thread, a stage or [`Detached`](crate::Detached) | the current runtime |

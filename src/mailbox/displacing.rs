@@ -4,6 +4,7 @@
 //! caller. So an accepted message is received, drained or displaced, once. Room that a permit has
 //! is never taken.
 
+use super::conflation::Conflation;
 use super::contents::{Contents, Mailbox, Refused};
 use super::queue::{Emptied, Spare};
 use super::state::{Flags, Wake};
@@ -28,6 +29,8 @@ pub(crate) struct Displacing<M> {
     pub(crate) overflow: Overflow,
     /// The function for displaced messages.
     pub(crate) on_displaced: Option<OnDisplaced<M>>,
+    /// How a message replaces the waiting one of its key.
+    pub(crate) conflation: Option<Conflation<M>>,
 }
 
 type OnDisplaced<M> = Box<dyn Fn(M) + Send + Sync>;
@@ -37,9 +40,13 @@ impl<M> Default for Displacing<M> {
         Displacing {
             overflow: Overflow::Wait,
             on_displaced: None,
+            conflation: None,
         }
     }
 }
+
+/// Whom a new message wakes, and the message that has given way to it.
+pub(super) type Appended<M> = (Wake, Option<DisplacedMessage<M>>);
 
 /// A message that has given way to a newer one.
 pub(crate) struct DisplacedMessage<M> {
@@ -68,29 +75,11 @@ impl<M> Mailbox<M> {
         &self,
         message: &mut Option<M>,
         from: u64,
-    ) -> Result<(Wake, Option<DisplacedMessage<M>>), Refused> {
+    ) -> Result<Appended<M>, Refused> {
         let mut spare = Spare::NONE;
         loop {
-            let sent = self.lock(|flags, contents| {
-                let gives_way = contents.has_to_give_way(*flags)?;
-                let waiting = contents.waiting();
-                // First of all, since it may need a block. The oldest message is another one.
-                if !contents.queue.push(message, &mut spare) {
-                    return Ok(None);
-                }
-                let displaced = match gives_way {
-                    true => contents.displace_oldest(*flags, waiting),
-                    false => None,
-                };
-                if let Some(bound) = contents.bound() {
-                    bound.len += usize::from(displaced.is_none());
-                }
-                if flags.has(Flags::TRACED) {
-                    contents.note_sender(from);
-                }
-                flags.set(Flags::FILLED);
-                Ok(Some((flags.arrived(), displaced)))
-            })?;
+            let sent = self
+                .lock(|flags, contents| contents.append(flags, message, &mut spare, false, from))?;
             match sent {
                 Some(sent) => return Ok(sent),
                 None => spare.provide(true),
@@ -140,28 +129,98 @@ impl<M> Contents<M> {
         }
     }
 
+    /// Puts a message behind the others, with its permit or in room that it needs. Returns `None` if
+    /// that takes a block.
+    pub(super) fn append(
+        &mut self,
+        flags: &mut Flags,
+        message: &mut Option<M>,
+        spare: &mut Spare<M>,
+        has_permit: bool,
+        from: u64,
+    ) -> Result<Option<Appended<M>>, Refused> {
+        if has_permit && flags.has(Flags::DEAF) {
+            return Err(Refused::Closed);
+        }
+        let gives_way = !has_permit && self.has_to_give_way(*flags)?;
+        let waiting = self.waiting();
+        // First of all, since it may need a block. The oldest message is another one.
+        if !self.queue.push(message, spare) {
+            return Ok(None);
+        }
+        let displaced = match gives_way {
+            true => self.displace_oldest(*flags, waiting),
+            false => None,
+        };
+        if let Some(extras) = self.extras() {
+            if has_permit {
+                extras.give_back(flags);
+            } else if let Some(bound) = &mut extras.bound {
+                bound.len += usize::from(displaced.is_none());
+            }
+        }
+        if flags.has(Flags::TRACED) {
+            self.note_sender(from);
+        }
+        flags.set(Flags::FILLED);
+        Ok(Some((flags.arrived(), displaced)))
+    }
+
     /// Returns the number of messages in the queue of a bounded mailbox.
-    fn waiting(&mut self) -> usize {
+    pub(super) fn waiting(&mut self) -> usize {
         self.extras().map_or(0, |extras| {
             (extras.bound.as_ref()).map_or(0, |bound| bound.len - extras.reserved)
         })
     }
 
-    /// Takes the oldest of `waiting` messages, and its sender. It keeps its room.
+    /// Takes the oldest of `waiting` messages, and its sender. It leaves its room.
     fn displace_oldest(&mut self, flags: Flags, waiting: usize) -> Option<DisplacedMessage<M>> {
         // In this critical section, as for a message that is received.
         let (message, emptied) = self.queue.take_one()?.read_apart();
-        let hooks = self.hooks()?;
-        hooks.displaced += 1;
-        let senders = &mut hooks.traced.senders;
-        // Before them are those of messages that the reader has taken.
-        let index = senders.len().checked_sub(waiting);
-        let from = index.filter(|_| flags.has(Flags::TRACED));
+        let from = self.displaced_sender(flags, waiting, None);
         Some(DisplacedMessage {
             message,
-            from: from.and_then(|index| senders.remove(index)),
+            from,
             newer: waiting - 1,
             _emptied: emptied,
         })
+    }
+
+    /// Returns a message that was replaced, with this number of newer ones, by one that `from` sends.
+    pub(super) fn replaced(
+        &mut self,
+        flags: Flags,
+        message: M,
+        newer: usize,
+        from: u64,
+    ) -> DisplacedMessage<M> {
+        let from = self.displaced_sender(flags, newer + 1, Some(from));
+        DisplacedMessage {
+            message,
+            from,
+            newer,
+            _emptied: None,
+        }
+    }
+
+    /// Counts a displaced message, the first of the last `waiting` ones. Takes its sender if the
+    /// mailbox is traced, and puts that of the message in its position there.
+    fn displaced_sender(
+        &mut self,
+        flags: Flags,
+        waiting: usize,
+        replaced_by: Option<u64>,
+    ) -> Option<u64> {
+        let hooks = self.hooks()?;
+        hooks.displaced += 1;
+        if !flags.has(Flags::TRACED) {
+            return None;
+        }
+        let senders = &mut hooks.traced.senders;
+        let index = senders.len().checked_sub(waiting)?;
+        match replaced_by {
+            Some(from) => Some(std::mem::replace(senders.get_mut(index)?, from)),
+            None => senders.remove(index),
+        }
     }
 }

@@ -63,6 +63,15 @@ pub(crate) struct MailboxOptions<M> {
 }
 
 impl<M> MailboxOptions<M> {
+    /// Returns whether a message replaces the waiting one of its key.
+    pub(crate) fn conflates(&self) -> bool {
+        let displacing = self
+            .hooks
+            .as_ref()
+            .and_then(|hooks| hooks.displacing.as_ref());
+        displacing.is_some_and(|displacing| displacing.conflation.is_some())
+    }
+
     pub(crate) fn of(capacity: Option<usize>) -> Self {
         MailboxOptions {
             capacity,

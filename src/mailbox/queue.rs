@@ -16,10 +16,13 @@
 //! - QUEUE-3: a [`TakenMessage`] is read before its queue or batch is used again. One of a mailbox's
 //!   queue is read before the lock is released. Until then no other code uses its slot. An
 //!   [`Emptied`] block has left its list, so no queue and no batch uses it.
+//! - QUEUE-4: a message stays in its slot until it is taken. So a [`MessageSlot`] is valid until then.
 #![expect(
     unsafe_code,
-    reason = "messages are stored in raw blocks; see BLOCK-1, BLOCK-2, QUEUE-1 to QUEUE-3"
+    reason = "messages are stored in raw blocks; see BLOCK-1, BLOCK-2, QUEUE-1 to QUEUE-4"
 )]
+
+mod slot;
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -29,6 +32,8 @@ use std::ptr::NonNull;
 use crate::blocks::{self, HUGE_BYTES};
 use crate::contain::contain;
 use crate::sync::mutant;
+
+pub(super) use slot::MessageSlot;
 
 /// A first-in first-out queue of messages.
 pub(crate) struct MessageQueue<M> {

@@ -122,7 +122,7 @@ impl<M> Mailbox<M> {
 
 impl<M> MailboxExtras<M> {
     /// Subtracts one permit.
-    fn give_back(&mut self, flags: &mut Flags) {
+    pub(super) fn give_back(&mut self, flags: &mut Flags) {
         self.reserved -= 1;
         if self.reserved == 0 {
             flags.clear(Flags::RESERVED);

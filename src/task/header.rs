@@ -37,8 +37,7 @@ pub struct Header {
     pub(crate) live_index: Cell<Option<LiveIndex>>,
 }
 
-/// A number that no other cell of this process has, the executor's marks, and a priority: 53, 3 and 8
-/// bits.
+/// A number that no other cell of this process has, its marks, and a priority: 52, 4 and 8 bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Label(u64);
 
@@ -50,9 +49,11 @@ impl Label {
     pub(crate) const LOCATED: u8 = 2;
     /// The mark of a cell whose executor notes what it waits for.
     pub(crate) const NOTED: u8 = 4;
+    /// The mark of a cell whose mailbox conflates. The other marks are those of its executor.
+    pub(crate) const CONFLATES: u8 = 8;
 
     pub(crate) fn new(id: u64, priority: u8, marks: u8) -> Self {
-        Label((id << 11) | (u64::from(marks) << 8) | u64::from(priority))
+        Label((id << 12) | (u64::from(marks) << 8) | u64::from(priority))
     }
 }
 
@@ -67,7 +68,7 @@ impl Header {
     }
 
     pub(crate) fn id(&self) -> u64 {
-        self.label.0 >> 11
+        self.label.0 >> 12
     }
 
     /// Returns the priority for the scheduling policy; 0 is the lowest.
@@ -78,6 +79,18 @@ impl Header {
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
         self.label.0 & (u64::from(Label::TRACED) << 8) != 0
+    }
+
+    /// Returns whether the mailbox conflates.
+    #[inline]
+    pub(crate) fn conflates(&self) -> bool {
+        self.label.0 & (u64::from(Label::CONFLATES) << 8) != 0
+    }
+
+    /// Returns whether messages are traced, or the mailbox conflates.
+    #[inline]
+    pub(crate) fn is_traced_or_conflates(&self) -> bool {
+        self.label.0 & (u64::from(Label::TRACED | Label::CONFLATES) << 8) != 0
     }
 
     /// Returns whether the executor traces the cell, or knows where it was spawned.

@@ -138,6 +138,8 @@ pub enum MessageEvent {
     GivenUp(usize),
     /// A message in the mailbox with this number of newer ones has given way to a new one.
     Displaced(usize),
+    /// The same, and the next message that is sent or arrives has its position.
+    Replaced(usize),
     /// The actor has received the message from its mailbox.
     Received,
     /// The actor has received the message from one of its own sources.

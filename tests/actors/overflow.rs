@@ -1,5 +1,8 @@
 //! Bounded mailboxes without room: which messages are refused, and which give way to newer ones.
 
+mod keys;
+mod model;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};

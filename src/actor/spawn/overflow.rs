@@ -1,7 +1,9 @@
 //! The options of an actor for a bounded mailbox that has no room.
 
+use std::hash::{BuildHasher, Hash, RandomState};
+
 use super::ActorBuilder;
-use crate::mailbox::{Displacing, Overflow};
+use crate::mailbox::{Conflation, Displacing, Overflow};
 
 impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// Sets what is done with messages for which the mailbox has no room. By default,
@@ -90,6 +92,61 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// ```
     pub fn on_displaced(mut self, function: impl Fn(M) + Send + Sync + 'static) -> Self {
         self.displacing_made().on_displaced = Some(Box::new(function));
+        self
+    }
+
+    /// Lets a message replace the one of its key that waits in the mailbox, in its position.
+    ///
+    /// So the actor receives only the last message of each key, and that as early as the first one.
+    /// A message whose key waits needs no room. Without room for another key,
+    /// [`overflow`](ActorBuilder::overflow) decides. What is replaced is displaced, as there, and goes
+    /// to [`on_displaced`](ActorBuilder::on_displaced).
+    ///
+    /// - Keys are the same if they hash alike: into 128 bits, under keys that are drawn at random. So
+    ///   a key need not be compared or kept.
+    /// - `key` is called on the thread of the sender, without a lock. Its panic reaches the sender, and
+    ///   the message is dropped.
+    /// - Through a [mapped](crate::Address::map) address a message takes a permit before its key is
+    ///   known, and gives it up if it replaces another.
+    /// - A [`send`](crate::Address::send) that waits gets a permit first, too. If it is then neither
+    ///   polled nor dropped, it keeps the permit.
+    ///
+    /// The mailbox has to be [bounded](ActorBuilder::capacity).
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    ///
+    /// struct Quote {
+    ///     symbol: &'static str,
+    ///     price: u32,
+    /// }
+    ///
+    /// async fn prices(mut cx: Context<Quote>) -> Vec<u32> {
+    ///     let mut prices = Vec::new();
+    ///     while let Some(quote) = cx.recv().await {
+    ///         prices.push(quote.price);
+    ///     }
+    ///     prices
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let prices = spawn!(prices(_), capacity = 10, conflate = |quote: &Quote| quote.symbol);
+    ///     for (symbol, price) in [("tea", 3), ("oil", 80), ("tea", 4)] {
+    ///         prices.tell(Quote { symbol, price }).unwrap();
+    ///     }
+    ///     assert_eq!(prices.join().await.unwrap(), [4, 80]);
+    /// });
+    /// ```
+    pub fn conflate<K: Hash>(mut self, key: impl Fn(&M) -> K + Send + Sync + 'static) -> Self {
+        let states = [RandomState::new(), RandomState::new()];
+        let hash = move |message: &M| {
+            let key = key(message);
+            let [high, low] = states
+                .each_ref()
+                .map(|state| u128::from(state.hash_one(&key)));
+            high << 64 | low
+        };
+        self.displacing_made().conflation = Some(Conflation::new(Box::new(hash)));
         self
     }
 

@@ -50,7 +50,7 @@ impl SimState {
                 self.sends_waiting -= mirror.let_in(u64::MAX);
                 let sent = born(info, None);
                 let message = sent.message.clone();
-                mirror.accepted.push_back(sent);
+                mirror.accept(sent);
                 What::Sends(message, to)
             }
             MessageEvent::Arrived => {
@@ -58,7 +58,7 @@ impl SimState {
                     return;
                 };
                 let message = sent.message.clone();
-                mirror.accepted.push_back(sent);
+                mirror.accept(sent);
                 What::Arrives(message, to)
             }
             MessageEvent::AwaitsRoom(info, key) => {
@@ -91,7 +91,11 @@ impl SimState {
                     None => return,
                 }
             }
-            MessageEvent::Displaced(newer) => match mirror.displace(newer) {
+            MessageEvent::Displaced(newer) => match mirror.displace(newer, false) {
+                Some(SentMessage { message, .. }) => What::Displaces(message, to),
+                None => return,
+            },
+            MessageEvent::Replaced(newer) => match mirror.displace(newer, true) {
                 Some(SentMessage { message, .. }) => What::Displaces(message, to),
                 None => return,
             },

@@ -13,6 +13,8 @@ pub(super) struct MailboxMirror {
     pub(super) to: TaskInfo,
     /// The messages in the mailbox.
     pub(super) accepted: VecDeque<SentMessage>,
+    /// The position of the next accepted message, if it is not the last one.
+    replaced: Option<usize>,
     /// The messages that wait for room, in order of arrival. Some may have been accepted unnoticed.
     pub(super) line: BTreeMap<u64, SentMessage>,
     /// The number of the message that waits with each key.
@@ -32,6 +34,7 @@ impl MailboxMirror {
         MailboxMirror {
             to,
             accepted: VecDeque::new(),
+            replaced: None,
             line: BTreeMap::new(),
             keys: HashMap::new(),
         }
@@ -69,9 +72,17 @@ impl MailboxMirror {
         usize::from(left.is_some())
     }
 
-    /// Removes the accepted message with this number of newer ones.
-    pub(super) fn displace(&mut self, newer: usize) -> Option<SentMessage> {
+    /// Adds an accepted message.
+    pub(super) fn accept(&mut self, sent: SentMessage) {
+        let index = self.replaced.take().unwrap_or(self.accepted.len());
+        self.accepted.insert(index, sent);
+    }
+
+    /// Removes the accepted message with this number of newer ones. If it `is_replaced`, the next one
+    /// has its position.
+    pub(super) fn displace(&mut self, newer: usize, is_replaced: bool) -> Option<SentMessage> {
         let index = self.accepted.len().checked_sub(newer + 1)?;
+        self.replaced = is_replaced.then_some(index);
         self.accepted.remove(index)
     }
 

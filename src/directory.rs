@@ -40,7 +40,7 @@ impl dyn NamedActor {
 #[derive(Default)]
 pub(crate) struct NameEntry {
     pub(crate) holder: Option<Box<dyn NamedActor>>,
-    /// The tasks that wait until there is a holder.
+    /// The tasks that wait until there is a holder, or until there is none.
     pub(crate) waits: Option<Arc<Waiters>>,
 }
 
@@ -67,6 +67,30 @@ impl Value for GroupEntry {
 }
 
 impl NameTable<NameEntry> {
+    /// Takes the value under a name if `is_it`, and wakes those that wait for a change of the name.
+    pub(crate) fn free(
+        &self,
+        name: &str,
+        is_it: impl FnOnce(&dyn NamedActor) -> bool,
+    ) -> Option<Box<dyn NamedActor>> {
+        let (holder, waits) = self.change(name, |entry| {
+            let holder = entry.holder.take_if(|holder| is_it(&**holder));
+            let waits = entry.waits.clone().filter(|_| holder.is_some());
+            (holder, waits)
+        })?;
+        self.wake(name, waits);
+        holder
+    }
+
+    /// Wakes the tasks of a list of this name.
+    pub(crate) fn wake(&self, name: &str, waits: Option<Arc<Waiters>>) {
+        if let Some(waits) = waits {
+            waits.wake_all();
+            // A wait that has ended meanwhile was not the last one that has the list.
+            self.leave_waits(name, waits);
+        }
+    }
+
     /// Gives up a pointer to the list of a name, and drops the list with the last one.
     pub(crate) fn leave_waits(&self, name: &str, waits: Arc<Waiters>) {
         let unused = self.change(name, |entry| {

@@ -37,11 +37,12 @@ pub enum RegisterError {
     NoRuntime,
 }
 
-/// An error of [`Name::get`](super::Name::get) and [`Name::wait`](super::Name::wait).
+/// An error of [`Name::get`](super::Name::get), [`Name::wait`](super::Name::wait) and
+/// [`Name::wait_until_free`](super::Name::wait_until_free).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// No open actor has the name. [`wait`](super::Name::wait) does not return this.
+    /// No open actor has the name. Only [`get`](super::Name::get) returns this.
     #[non_exhaustive]
     Unknown {
         /// The name.

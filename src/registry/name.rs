@@ -175,11 +175,7 @@ impl<M: Send + 'static> Name<M> {
         });
         // The member that was replaced, or that was refused, is dropped outside the lock.
         drop(member);
-        if let Some(waits) = entered.unwrap_or(Err(RegisterError::NoRuntime))? {
-            waits.wake_all();
-            // A wait that has ended meanwhile was not the last one that has the list.
-            names.leave_waits(&self.name, waits);
-        }
+        names.wake(&self.name, entered.unwrap_or(Err(RegisterError::NoRuntime))?);
         Ok(())
     }
 
@@ -229,6 +225,18 @@ impl<M: Send + 'static> Name<M> {
         }
     }
 
+    /// Returns whether no actor has the name, or `None` if the runtime has shut down.
+    pub(super) fn is_free(&self, runtime: &Arc<Inner>) -> Option<bool> {
+        let Some(directory) = runtime.directory() else {
+            return (!runtime.is_over()).then_some(true);
+        };
+        observe(|| self.holder(runtime));
+        directory.names.look(&self.name, |entry| {
+            let holder = entry.and_then(|entry| entry.holder.as_ref());
+            holder.is_none_or(|holder| holder.has_ended())
+        })
+    }
+
     /// Returns the id of the actor with this name.
     fn holder(&self, runtime: &Inner) -> Option<u64> {
         let names = &runtime.directory()?.names;
@@ -244,11 +252,9 @@ impl<M: Send + 'static> Name<M> {
         let removed = self.with_runtime(|runtime| {
             let names = &runtime.directory()?.names;
             observe(|| self.holder(runtime));
-            names.change(&self.name, |entry| {
-                entry
-                    .holder
-                    .take_if(|holder| holder.of::<RegisteredActor<M>>().is_some())
-            })?
+            names.free(&self.name, |holder| {
+                holder.of::<RegisteredActor<M>>().is_some()
+            })
         });
         removed.flatten().is_some_and(|holder| !holder.has_ended())
     }
@@ -256,9 +262,7 @@ impl<M: Send + 'static> Name<M> {
 
 /// Frees a name at the end of the actor that has it.
 fn remove(directory: &Directory, name: &str, actor: u64) {
-    drop(directory.names.change(name, |entry| {
-        entry.holder.take_if(|holder| holder.id() == actor)
-    }));
+    drop(directory.names.free(name, |holder| holder.id() == actor));
 }
 
 impl<M> Clone for Name<M> {

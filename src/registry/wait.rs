@@ -1,6 +1,6 @@
-//! The future of `wait`: an address that will be registered.
+//! The futures that wait for a name: until an actor has it, or until none has.
 //!
-//! While it waits it is in a list of its name. The list is dropped with the last wait.
+//! While one waits it is in a list of its name. The list is dropped with the last wait.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -18,9 +18,11 @@ use crate::time::{Sleep, sleep};
 use crate::timers::DeadlineKind;
 use crate::waiters::{Ticket, Waiters};
 
-/// The future of [`Name::wait`] and of [`Name::wait_timeout`].
-struct Wait<M> {
+/// The future of [`Name::wait`], [`Name::wait_timeout`] and [`Name::wait_until_free`].
+struct Wait<M, T> {
     name: Name<M>,
+    /// Returns what the wait ends with, once that is so.
+    look: fn(&Name<M>, &Arc<Inner>) -> Option<Result<T, LookupError>>,
     /// Set by the first poll.
     entry: Option<WaitEntry>,
     is_over: bool,
@@ -50,7 +52,48 @@ impl<M: Send + 'static> Name<M> {
     /// # Cancel safety
     /// Cancel safe: dropping the future loses nothing.
     pub fn wait(&self) -> impl Future<Output = Result<Address<M>, LookupError>> + use<M> {
-        Wait::new(self, None)
+        Wait::new(self, Name::found, None)
+    }
+
+    /// Returns a future that waits until no actor has this name, so that it can be
+    /// [registered](Name::register).
+    ///
+    /// An actor that was stopped or killed has the name until it has ended. Each wait for a name ends
+    /// when it is free. Another actor may be registered first, so the next call may find it taken.
+    /// An actor that waits so for its own name waits for its own end, without end.
+    ///
+    /// The future borrows nothing. It looks at the runtime that is current at its first poll,
+    /// unless one was set with [`on`](Name::on).
+    ///
+    /// # Errors
+    /// [`LookupError::NoRuntime`] as [`wait`](Name::wait).
+    ///
+    /// # Cancel safety
+    /// Cancel safe: dropping the future loses nothing.
+    ///
+    /// ```
+    /// use greenroom::registry::Name;
+    /// use greenroom::{Context, spawn};
+    ///
+    /// const LEADER: Name<()> = Name::new("leader");
+    ///
+    /// async fn lead(mut cx: Context<()>) {
+    ///     while cx.recv().await.is_some() {}
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let first = spawn!(lead(_));
+    ///     LEADER.register(&first).unwrap();
+    ///     first.stop();
+    ///     let second = spawn!(lead(_));
+    ///     while LEADER.register(&second).is_err() {
+    ///         LEADER.wait_until_free().await.unwrap();
+    ///     }
+    ///     assert_eq!(LEADER.get().unwrap(), *second);
+    /// });
+    /// ```
+    pub fn wait_until_free(&self) -> impl Future<Output = Result<(), LookupError>> + use<M> {
+        Wait::new(self, Name::freed, None)
     }
 
     /// Does what [`wait`](Name::wait) does, for at most `duration` from the first poll.
@@ -67,14 +110,38 @@ impl<M: Send + 'static> Name<M> {
         &self,
         duration: Duration,
     ) -> impl Future<Output = Result<Address<M>, LookupError>> + use<M> {
-        Wait::new(self, Some(duration))
+        Wait::new(self, Name::found, Some(duration))
+    }
+
+    /// Returns the address of the actor with this name, or why there will be none.
+    fn found(&self, runtime: &Arc<Inner>) -> Option<Result<Address<M>, LookupError>> {
+        match self.find(runtime) {
+            Some(Ok(None)) => None,
+            Some(Ok(Some(address))) => Some(Ok(address)),
+            Some(Err(registered)) => Some(Err(self.wrong_type(registered))),
+            None => Some(Err(LookupError::NoRuntime)),
+        }
+    }
+
+    /// Returns `Some` if no actor has this name, or if it never will be free.
+    fn freed(&self, runtime: &Arc<Inner>) -> Option<Result<(), LookupError>> {
+        match self.is_free(runtime) {
+            Some(false) => None,
+            Some(true) => Some(Ok(())),
+            None => Some(Err(LookupError::NoRuntime)),
+        }
     }
 }
 
-impl<M> Wait<M> {
-    fn new(name: &Name<M>, timeout: Option<Duration>) -> Self {
+impl<M, T> Wait<M, T> {
+    fn new(
+        name: &Name<M>,
+        look: fn(&Name<M>, &Arc<Inner>) -> Option<Result<T, LookupError>>,
+        timeout: Option<Duration>,
+    ) -> Self {
         Wait {
             name: name.clone(),
+            look,
             entry: None,
             is_over: false,
             timeout,
@@ -83,7 +150,7 @@ impl<M> Wait<M> {
     }
 }
 
-impl<M: Send + 'static> Wait<M> {
+impl<M: Send + 'static, T> Wait<M, T> {
     /// Enters the list of the name.
     fn begin(&mut self) -> Result<(), LookupError> {
         let entry = self.name.with_runtime(|runtime| {
@@ -103,23 +170,20 @@ impl<M: Send + 'static> Wait<M> {
         Ok(())
     }
 
-    fn poll_list(&mut self, cx: &mut Context<'_>) -> Poll<Result<Address<M>, LookupError>> {
+    fn poll_list(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, LookupError>> {
         assert!(!self.is_over, "`wait` polled after it was ready");
         if self.entry.is_none() {
             self.begin()?;
         }
         let entry = self.entry.as_mut().expect("the first poll has set it");
-        // It is looked for before and after the waker is in the list. What was found is kept.
+        // It looks before and after the waker is in the list. What was found is kept.
         let found = Cell::new(None);
-        let happened = || {
-            let now = match self.name.find(&entry.runtime) {
-                Some(Ok(None)) => return false,
-                Some(Ok(Some(address))) => Ok(address),
-                Some(Err(registered)) => Err(self.name.wrong_type(registered)),
-                None => Err(LookupError::NoRuntime),
-            };
-            found.set(Some(now));
-            true
+        let happened = || match (self.look)(&self.name, &entry.runtime) {
+            None => false,
+            now => {
+                found.set(now);
+                true
+            }
         };
         let polled = entry.waits.poll(&mut entry.ticket, cx, happened);
         if polled.is_pending() {
@@ -129,7 +193,7 @@ impl<M: Send + 'static> Wait<M> {
     }
 }
 
-impl<M> Wait<M> {
+impl<M, T> Wait<M, T> {
     /// Leaves the list of the name, and drops the list if it is empty.
     fn leave(&mut self) {
         self.is_over = true;
@@ -145,10 +209,10 @@ impl<M> Wait<M> {
     }
 }
 
-impl<M: Send + 'static> Future for Wait<M> {
-    type Output = Result<Address<M>, LookupError>;
+impl<M: Send + 'static, T> Future for Wait<M, T> {
+    type Output = Result<T, LookupError>;
 
-    /// Looks for the actor, or waits for its registration.
+    /// Looks at the name, or waits for a change of it.
     ///
     /// # Panics
     /// If it is polled again after completion, or as [`sleep`] if a timeout was set.
@@ -171,7 +235,7 @@ impl<M: Send + 'static> Future for Wait<M> {
     }
 }
 
-impl<M> Drop for Wait<M> {
+impl<M, T> Drop for Wait<M, T> {
     fn drop(&mut self) {
         self.leave();
     }

@@ -294,6 +294,9 @@ fn names(home: &Home) {
         let name = Name::<u32>::owned("nobody").on(&home.runtime);
         leaves("wait", name.wait());
         leaves("wait with a limit", name.wait_timeout(HOUR));
+        let holder = home.spawn(actor(|mut cx: Context<u32>| async move { cx.recv().await }));
+        name.register(&holder).unwrap();
+        leaves("wait until it is free", name.wait_until_free());
     });
 }
 

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,6 +26,10 @@ in_every_home!(
     a_wait_ends_after_its_timeout,
     a_wait_that_is_dropped_leaves_its_waker,
     a_wait_is_not_polled_after_it_was_ready,
+    a_wait_until_a_name_is_free_lasts_until_its_actor_has_ended,
+    a_wait_until_a_name_is_free_ends_when_it_is_unregistered,
+    a_name_that_nobody_has_is_free_at_once,
+    all_that_wait_for_a_free_name_get_it_in_turn,
 );
 
 fn a_wait_returns_when_the_name_is_registered(home: &Home) {
@@ -127,6 +132,84 @@ fn a_wait_is_not_polled_after_it_was_ready(home: &Home) {
         let _found = poll_in_turn(&mut wait).await;
         let (text, ..) = panic_of(|| poll_once(&mut wait));
         assert_eq!(text, "`wait` polled after it was ready");
+    });
+}
+
+fn a_wait_until_a_name_is_free_lasts_until_its_actor_has_ended(home: &Home) {
+    let store = worker(home);
+    home.block_on(async {
+        STORE.register(&store).unwrap();
+        let (begun, end) = (Gate::default(), Gate::default());
+        store.tell(Job::Hold(begun.clone(), end.clone())).unwrap();
+        let mut free = STORE.wait_until_free();
+        assert!(poll_in_turn(&mut free).await.is_pending());
+        store.stop();
+        begun.wait().await;
+        assert!(poll_in_turn(&mut free).await.is_pending());
+        end.open();
+        free.await.unwrap();
+        assert!(poll_once(&mut Box::pin(store.closed())).is_ready());
+    });
+}
+
+fn a_wait_until_a_name_is_free_ends_when_it_is_unregistered(home: &Home) {
+    // Of another type, which does not matter.
+    const OTHER: Name<u32> = Name::new("store");
+    let store = worker(home);
+    home.block_on(async {
+        STORE.register(&store).unwrap();
+        let mut free = OTHER.wait_until_free();
+        assert!(poll_in_turn(&mut free).await.is_pending());
+        assert!(STORE.unregister());
+        free.await.unwrap();
+        assert!(!store.is_closed());
+    });
+}
+
+fn a_name_that_nobody_has_is_free_at_once(home: &Home) {
+    home.block_on(async {
+        let polled = poll_in_turn(&mut STORE.wait_until_free()).await;
+        assert_eq!(polled, Poll::Ready(Ok(())));
+    });
+}
+
+fn all_that_wait_for_a_free_name_get_it_in_turn(home: &Home) {
+    let store = worker(home);
+    let tries = Arc::new(AtomicUsize::new(0));
+    home.block_on(async {
+        STORE.register(&store).unwrap();
+        let others: Vec<_> = (0..10)
+            .map(|_| {
+                let (next, tries) = (worker(home), tries.clone());
+                home.spawn_task(async move {
+                    while STORE.register(&next).is_err() {
+                        tries.fetch_add(1, Ordering::SeqCst);
+                        STORE.wait_until_free().await.unwrap();
+                    }
+                    next.kill();
+                })
+            })
+            .collect();
+        store.kill();
+        for other in others {
+            other.await;
+        }
+    });
+    // Each actor that has the name makes each of the others try at most once, not without end.
+    assert!(tries.load(Ordering::SeqCst) <= 10 * 11);
+}
+
+#[test]
+fn a_wait_until_a_name_is_free_ends_with_the_runtime() {
+    within(WATCH, || {
+        let (home, other) = (Home::workers(1), Home::workers(1));
+        let store = worker(&other);
+        STORE.on(&home.runtime).register(&store).unwrap();
+        let free = STORE.on(&home.runtime).wait_until_free();
+        let waits = std::thread::spawn(|| outside(free));
+        home.block_on(sleep(Duration::from_millis(1)));
+        drop(home);
+        assert_eq!(waits.join().unwrap(), Err(LookupError::NoRuntime));
     });
 }
 

@@ -71,6 +71,7 @@ const PLACES: &[(&str, Tested)] = &[
     ("registry/wait.rs Wait", By("names")),
     ("registry/wait.rs wait", Within("Wait")),
     ("registry/wait.rs wait_timeout", Within("Wait")),
+    ("registry/wait.rs wait_until_free", Within("Wait")),
     ("request/concurrently.rs AllOf", Within("Concurrently")),
     ("request/concurrently.rs Concurrently", By("several_futures")),
     ("request/concurrently.rs Indexed", Within("Concurrently")),

@@ -7,13 +7,15 @@ use greenroom::time::Instant;
 use greenroom::{sim, spawn};
 use greenroom_cluster::{Distance, Limits, NameChange, Node, RemoteEnd, RemoteLookupError, SimNet};
 
-use crate::support::{Pair, Tally, limited_node, node, pair_in, seeds, tally, until};
+use crate::nodes::{Pair, Tally, pair, tally, until};
+use crate::support::{Net, node, seeds};
 
 #[test]
 fn a_killed_node_is_lost_after_one_and_a_half_leases_at_most() {
     let times = std::sync::Mutex::new(Vec::new());
     sim::explore(seeds(20), |_| async {
-        let Pair { net, far, .. } = &pair_in(SimNet::with_broker()).await;
+        let net = SimNet::with_broker();
+        let Pair { far, .. } = &pair(&net).await;
         net.crash("shop");
         let start = Instant::now();
         assert_eq!(far.ended().await, RemoteEnd::Lost);
@@ -31,7 +33,8 @@ fn a_killed_node_is_lost_after_one_and_a_half_leases_at_most() {
 #[test]
 fn a_batch_that_is_lost_ends_the_link_even_if_it_is_the_last_one() {
     sim::explore(seeds(50), |_| async {
-        let Pair { net, far, .. } = &pair_in(SimNet::with_broker()).await;
+        let net = SimNet::with_broker();
+        let Pair { far, .. } = &pair(&net).await;
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
         // The acknowledgement of the answer.
         greenroom::time::sleep(Duration::from_millis(300)).await;
@@ -53,7 +56,8 @@ fn a_batch_that_is_lost_ends_the_link_even_if_it_is_the_last_one() {
 #[test]
 fn a_broker_that_restarts_ends_all_links_and_the_actors_are_found_again() {
     sim::explore(seeds(20), |_| async {
-        let Pair { net, desk, far, .. } = &pair_in(SimNet::with_broker()).await;
+        let net = SimNet::with_broker();
+        let Pair { desk, far, .. } = &pair(&net).await;
         net.restart_broker();
         assert_eq!(far.ended().await, RemoteEnd::Lost);
         let again = desk.lookup::<Tally>("tally").await.unwrap();
@@ -174,7 +178,9 @@ fn a_peer_too_many_is_refused_and_the_lookup_names_the_reason() {
     sim::explore(seeds(5), |_| async {
         let net = SimNet::with_broker();
         let (peers, limits) = (1, Limits::default());
-        let shop = limited_node("shop", &net, Limits { peers, ..limits }).await;
+        let shop = Net::from(&net)
+            .limited_node("shop", Limits { peers, ..limits })
+            .await;
         let actor = spawn!(tally(_));
         shop.publish("tally", &actor).unwrap().detach();
         let (first, second) = (node("first", &net).await, node("second", &net).await);

@@ -8,7 +8,7 @@ use greenroom::spawn;
 use greenroom_cluster::{Node, NodeBuilder, OpenError, RemoteLookupError};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::support::{Tally, tally};
+use crate::nodes::{Tally, tally};
 
 /// A folder with certificates, which is removed at the end.
 struct Folder(PathBuf);

@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use greenroom_cluster::metrics;
 use greenroom_http::Server;
 
-use crate::support::{Tally, client, counter};
+use crate::nodes::{Pair, Tally, pair};
+use crate::support::{Net, on_threads};
 
 /// Reads a page of a local server.
 fn read(address: std::net::SocketAddr) -> String {
@@ -20,30 +21,33 @@ fn read(address: std::net::SocketAddr) -> String {
 
 #[test]
 fn the_page_of_greenroom_http_shows_peers_streams_credit_and_losses() {
-    greenroom::run(async {
-        let (shop, _actor) = counter("shop").await;
-        let (desk, far) = client("desk", &shop).await;
-        assert_eq!(far.ask(Tally::Total).await, Ok(0));
-        let page = greenroom_http::metrics().collector(metrics(&desk));
-        let server = Server::bind("127.0.0.1:0")
-            .mount(page)
-            .listen()
-            .await
-            .unwrap();
-        let address = server.local_addr();
-        let page = greenroom::unblock(move || read(address)).await;
-        for line in [
-            "greenroom_cluster_peers 1",
-            "greenroom_cluster_outgoing_streams{peer=\"shop\"} 1",
-            "greenroom_cluster_credit_messages{peer=\"shop\"} 1023",
-            "greenroom_cluster_links_total 1",
-            "greenroom_cluster_lost_links_total 0",
-        ] {
-            assert!(
-                page.lines().any(|found| found == line),
-                "{line} is not in:\n{page}"
-            );
-        }
-        server.stop().await;
+    on_threads(|net| {
+        greenroom::run(shows_numbers(net));
     });
+}
+
+async fn shows_numbers(net: Net) {
+    let Pair { desk, far, .. } = &pair(&net).await;
+    assert_eq!(far.ask(Tally::Total).await, Ok(0));
+    let page = greenroom_http::metrics().collector(metrics(desk));
+    let server = Server::bind("127.0.0.1:0")
+        .mount(page)
+        .listen()
+        .await
+        .unwrap();
+    let address = server.local_addr();
+    let page = greenroom::unblock(move || read(address)).await;
+    for line in [
+        "greenroom_cluster_peers 1",
+        "greenroom_cluster_outgoing_streams{peer=\"shop\"} 1",
+        "greenroom_cluster_credit_messages{peer=\"shop\"} 1023",
+        "greenroom_cluster_links_total 1",
+        "greenroom_cluster_lost_links_total 0",
+    ] {
+        assert!(
+            page.lines().any(|found| found == line),
+            "{line} is not in:\n{page}"
+        );
+    }
+    server.stop().await;
 }

@@ -5,32 +5,23 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use futures::FutureExt;
-use greenroom::{Context, sim, spawn};
+use greenroom::{Context, RefusalKind, spawn};
 use greenroom_cluster::{
     Distance, Limits, NameChange, Node, NotSent, PublishError, Published, Remote, RemoteAddress,
     RemoteAskError, RemoteEnd, RemoteLookupError,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Pair, Tally, limited_node, net, node, pair, seeds, tally, until};
-
-/// Publishes a new counter, which goes on until it is stopped.
-fn published(node: &Node) -> Published<Tally> {
-    let actor = spawn!(tally(_));
-    let published = node.publish("tally", &actor).unwrap();
-    let address = actor.address();
-    greenroom::spawn(async move { address.closed().await }).detach();
-    published
-}
+use crate::nodes::{Pair, Tally, pair, published, tally, until};
+use crate::support::{Net, everywhere};
 
 #[test]
 fn all_holders_of_a_name_are_listed() {
-    sim::explore(seeds(20), |_| async {
-        let net = net();
+    everywhere(|net| async move {
         let nodes = [
-            node("a", &net).await,
-            node("b", &net).await,
-            node("c", &net).await,
+            net.node("a").await,
+            net.node("b").await,
+            net.node("c").await,
         ];
         let _published = nodes.each_ref().map(published);
         // A watch connects all nodes that hold names.
@@ -51,12 +42,11 @@ fn all_holders_of_a_name_are_listed() {
 
 #[test]
 fn lookups_of_two_names_in_turn_find_all_holders_of_both() {
-    sim::explore(seeds(20), |_| async {
-        let net = net();
+    everywhere(|net| async move {
         let [a, b, c] = [
-            node("a", &net).await,
-            node("b", &net).await,
-            node("c", &net).await,
+            net.node("a").await,
+            net.node("b").await,
+            net.node("c").await,
         ];
         let _watch = a.watch_names("");
         let actor = spawn!(tally(_));
@@ -77,48 +67,9 @@ fn lookups_of_two_names_in_turn_find_all_holders_of_both() {
 }
 
 #[test]
-fn in_a_partition_both_sides_go_on() {
-    sim::explore(seeds(20), |_| async {
-        let net = net();
-        let nodes = [node("a", &net).await, node("b", &net).await];
-        let _watches = nodes.each_ref().map(|node| node.watch_names(""));
-        let _published = nodes.each_ref().map(published);
-        until(|| {
-            nodes
-                .iter()
-                .all(|node| node.all::<Tally>("tally").len() == 2)
-        })
-        .await;
-        net.partition(["a"], ["b"]);
-        until(|| {
-            nodes
-                .iter()
-                .all(|node| node.all::<Tally>("tally").len() == 1)
-        })
-        .await;
-        for node in &nodes {
-            let far = node.lookup::<Tally>("tally").await.unwrap();
-            assert_eq!(far.node(), node.name());
-            assert_eq!(far.ask(Tally::Total).await, Ok(0));
-        }
-        net.heal();
-        until(|| {
-            nodes
-                .iter()
-                .all(|node| node.all::<Tally>("tally").len() == 2)
-        })
-        .await;
-        for far in nodes[0].all::<Tally>("tally") {
-            far.send(Tally::Stop).await.unwrap();
-        }
-    });
-}
-
-#[test]
 fn an_actor_that_was_stopped_loses_its_name_at_the_next_message() {
-    sim::explore(seeds(20), |_| async {
-        let net = net();
-        let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
+    everywhere(|net| async move {
+        let (shop, desk) = (net.node("shop").await, net.node("desk").await);
         let (_go, wait) = futures::channel::oneshot::channel::<()>();
         let busy = async |cx: Context<Tally>| {
             let _ = wait.await;
@@ -136,14 +87,10 @@ fn an_actor_that_was_stopped_loses_its_name_at_the_next_message() {
 
 #[test]
 fn a_watch_tells_what_comes_and_goes() {
-    sim::explore(seeds(20), |_| async {
+    everywhere(|net| async move {
         let Pair {
-            net,
-            shop,
-            desk,
-            actor,
-            ..
-        } = pair().await;
+            shop, desk, actor, ..
+        } = pair(&net).await;
         let mut watch = desk.watch_names("tal");
         let change = |gone| {
             let (name, kind, node) = ("tally".into(), "tally/1".into(), "shop".into());
@@ -159,7 +106,7 @@ fn a_watch_tells_what_comes_and_goes() {
         let unseen = spawn!(tally(_));
         let _unseen = shop.publish("other", &unseen).unwrap();
         assert_eq!(watch.next().await, Some(change(false)));
-        net.crash("shop");
+        net.end(&shop).await;
         assert_eq!(watch.next().await, Some(change(true)));
         other.address().ended().await;
         desk.close().await;
@@ -169,9 +116,8 @@ fn a_watch_tells_what_comes_and_goes() {
 
 #[test]
 fn a_dropped_guard_takes_the_name_and_not_the_actor() {
-    sim::explore(seeds(20), |_| async {
-        let net = net();
-        let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
+    everywhere(|net| async move {
+        let (shop, desk) = (net.node("shop").await, net.node("desk").await);
         let published = published(&shop);
         let far = desk.lookup::<Tally>("tally").await.unwrap();
         // Equal addresses have the same hash.
@@ -188,9 +134,8 @@ fn a_dropped_guard_takes_the_name_and_not_the_actor() {
 
 #[test]
 fn a_name_keeps_no_actor_open() {
-    sim::explore(seeds(20), |_| async {
-        let net = net();
-        let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
+    everywhere(|net| async move {
+        let (shop, desk) = (net.node("shop").await, net.node("desk").await);
         let actor = spawn!(tally(_));
         shop.publish("tally", &actor).unwrap().detach();
         let far = desk.lookup::<Tally>("tally").await.unwrap();
@@ -202,15 +147,14 @@ fn a_name_keeps_no_actor_open() {
 
 #[test]
 fn a_lookup_waits_for_a_name() {
-    sim::explore(seeds(20), |_| async {
-        let net = net();
-        let desk = node("desk", &net).await;
+    everywhere(|net| async move {
+        let desk = net.node("desk").await;
         let found = desk
             .lookup::<Tally>("tally")
             .timeout(Duration::from_secs(60));
         let later = async {
-            greenroom::time::sleep(Duration::from_secs(30)).await;
-            let shop = node("shop", &net).await;
+            net.settle().await;
+            let shop = net.node("shop").await;
             let published = published(&shop);
             (shop, published)
         };
@@ -229,10 +173,10 @@ impl Remote for Other {
 
 #[test]
 fn another_kind_is_told_with_both_names() {
-    sim::explore(seeds(20), |_| async {
+    everywhere(|net| async move {
         let Pair {
             desk, far, actor, ..
-        } = &pair().await;
+        } = &pair(&net).await;
         let wrong = desk.lookup::<Other>("tally").await.unwrap_err();
         let (ours, theirs) = ("other/7".to_owned(), "tally/1".to_owned());
         assert_eq!(wrong, RemoteLookupError::WrongKind { ours, theirs });
@@ -260,9 +204,8 @@ async fn tries(mut cx: Context<Carry<Tally>>) -> (RemoteAskError, NotSent<Tally>
 
 #[test]
 fn an_address_of_another_kind_handles_nothing_and_tells_both_kinds() {
-    sim::explore(seeds(20), |_| async {
-        let net = net();
-        let [shop, desk] = [node("shop", &net).await, node("desk", &net).await];
+    everywhere(|net| async move {
+        let [shop, desk] = [net.node("shop").await, net.node("desk").await];
         let actor = spawn!(tries(_));
         let _published = shop.publish("tries", &actor).unwrap();
         let handle = async |mut cx: Context<Other>| cx.recv().await.is_some();
@@ -284,23 +227,23 @@ fn an_address_of_another_kind_handles_nothing_and_tells_both_kinds() {
 
 #[test]
 fn an_unknown_name_tells_who_was_asked() {
-    sim::explore(seeds(5), |_| async {
-        let Pair { desk, .. } = &pair().await;
-        let unknown = desk.lookup::<Tally>("tilly").await.unwrap_err();
-        let text = "no actor has the name \"tilly\": waited 5s, connected with shop";
-        assert_eq!(unknown.to_string(), text);
+    everywhere(|net| async move {
+        let Pair { desk, .. } = &pair(&net).await;
+        let unknown = desk.lookup::<Tally>("tilly");
+        let unknown = unknown.timeout(Duration::from_millis(100)).await;
+        let text = "no actor has the name \"tilly\": waited 100ms, connected with shop";
+        assert_eq!(unknown.unwrap_err().to_string(), text);
     });
 }
 
 #[test]
 fn a_name_that_cannot_be_published_is_refused_with_the_reason() {
-    sim::explore(seeds(5), |_| async {
-        let net = net();
+    everywhere(|net| async move {
         let limits = Limits {
             names: 2,
             ..Limits::default()
         };
-        let node = limited_node("a", &net, limits).await;
+        let node = net.limited_node("a", limits).await;
         let actor = spawn!(tally(_));
         let _first = node.publish("first", &actor).unwrap();
         let refused = |name: &str| node.publish(name, &actor).unwrap_err();
@@ -333,23 +276,15 @@ fn a_name_that_cannot_be_published_is_refused_with_the_reason() {
 
 #[test]
 fn an_address_in_a_message_leads_to_a_third_node() {
-    sim::explore(seeds(50), |_| async {
-        let net = net();
-        let nodes = [
-            node("a", &net).await,
-            node("b", &net).await,
-            node("c", &net).await,
-        ];
-        let _watch = nodes[0].watch_names("");
-        let [one, two] = [published(&nodes[1]), published(&nodes[2])];
-        until(|| nodes[0].all::<Tally>("tally").len() == 2).await;
+    everywhere(|net| async move {
+        let (nodes, [one, two]) = three(&net).await;
         let all = nodes[0].all::<Tally>("tally");
         let (b, c) = (&all[0], &all[1]);
         assert_eq!((b.node(), c.node()), ("b", "c"));
         c.send(Tally::Add(42)).await.unwrap();
         // Node b passes the reply on to c, whose answer comes back.
         assert_eq!(b.ask(|reply| Tally::Pass(c.clone(), reply)).await, Ok(42));
-        net.crash("c");
+        net.end(&nodes[2]).await;
         c.ended().await;
         let lost = b.ask(|reply| Tally::Pass(c.clone(), reply)).await;
         assert!(
@@ -363,5 +298,60 @@ fn an_address_in_a_message_leads_to_a_third_node() {
         b.ended().await;
         assert!(two.address().ended().now_or_never().is_some());
         drop(one);
+    });
+}
+
+/// Three nodes, of which the second and the third one have a counter.
+async fn three(net: &Net) -> ([Node; 3], [Published<Tally>; 2]) {
+    let nodes = [
+        net.node("a").await,
+        net.node("b").await,
+        net.node("c").await,
+    ];
+    let _watch = nodes[0].watch_names("");
+    let counters = [published(&nodes[1]), published(&nodes[2])];
+    until(|| nodes[0].all::<Tally>("tally").len() == 2).await;
+    (nodes, counters)
+}
+
+#[test]
+fn a_reply_that_was_passed_on_tells_the_end_of_the_node_that_has_it() {
+    everywhere(|net| async move {
+        let (nodes, _counters) = three(&net).await;
+        let [b, c] = nodes[0].all::<Tally>("tally").try_into().unwrap();
+        let mut lent = b.ask(|reply| Tally::Lend(c.clone(), reply)).into_future();
+        assert!((&mut lent).now_or_never().is_none());
+        // The third node has the reply.
+        let has = |node: &Node| node.status().peers.iter().any(|peer| peer.answering == 1);
+        until(|| has(&nodes[2])).await;
+        net.end(&nodes[2]).await;
+        let Err(RemoteAskError::Refused(why)) = lent.await else {
+            panic!("it was not refused");
+        };
+        let lost = RemoteAskError::Lost.to_string();
+        assert_eq!(
+            (why.kind(), why.explanation()),
+            (RefusalKind::Unavailable, &*lost)
+        );
+        // The node that has passed it on is there.
+        assert_eq!(b.ask(Tally::Total).await, Ok(0));
+        b.tell(Tally::Stop).unwrap();
+        c.ended().await;
+    });
+}
+
+#[test]
+fn a_reply_that_was_passed_on_is_lost_with_the_node_that_was_asked() {
+    everywhere(|net| async move {
+        let (nodes, _counters) = three(&net).await;
+        let [b, c] = nodes[0].all::<Tally>("tally").try_into().unwrap();
+        let mut lent = b.ask(|reply| Tally::Lend(c.clone(), reply)).into_future();
+        assert!((&mut lent).now_or_never().is_none());
+        let has = |node: &Node| node.status().peers.iter().any(|peer| peer.answering == 1);
+        until(|| has(&nodes[2])).await;
+        net.end(&nodes[1]).await;
+        assert_eq!(lent.await, Err(RemoteAskError::Lost));
+        assert_eq!(c.ask(Tally::Total).await, Ok(0));
+        c.tell(Tally::Stop).unwrap();
     });
 }

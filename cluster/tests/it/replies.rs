@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use greenroom::{AskError, Context, RefusalKind, Reply, sim, spawn, time};
+use greenroom::{AskError, Context, RefusalKind, Reply, spawn, time};
 use greenroom_cluster::{Node, Remote, RemoteAddress, RemoteAskError, SimNet};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::support::{net, node, seeds};
+use crate::support::{node, simulated};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -74,20 +74,19 @@ async fn worker(mut cx: Context<Work>) -> Vec<bool> {
 type Worker = greenroom::Handle<Work, Vec<bool>>;
 
 /// Opens two nodes of a net: one with a published worker, and one with its address.
-async fn pair() -> (SimNet, Worker, [Node; 2], RemoteAddress<Work>) {
-    let net = net();
-    let shop = node("shop", &net).await;
+async fn pair(net: &SimNet) -> (Worker, [Node; 2], RemoteAddress<Work>) {
+    let shop = node("shop", net).await;
     let actor = spawn!(worker(_), capacity = 2);
     shop.publish("worker", &actor).unwrap().detach();
-    let desk = node("desk", &net).await;
+    let desk = node("desk", net).await;
     let far = desk.lookup("worker").await.unwrap();
-    (net, actor, [shop, desk], far)
+    (actor, [shop, desk], far)
 }
 
 #[test]
 fn a_reply_beside_that_of_an_ask_goes_on_when_the_ask_has_ended() {
-    sim::explore(seeds(20), |_| async {
-        let (_net, _actor, _nodes, far) = pair().await;
+    simulated(|net| async move {
+        let (_actor, _nodes, far) = pair(&net).await;
         let (reply, answer) = Reply::pair();
         assert_eq!(far.ask(|own| Work::Both(own, reply)).await, Ok(1));
         assert_eq!(answer.await, Ok(2));
@@ -102,9 +101,9 @@ fn a_reply_beside_that_of_an_ask_goes_on_when_the_ask_has_ended() {
 
 #[test]
 fn a_reply_beside_that_of_an_ask_tells_the_cause_of_its_own_loss() {
-    sim::explore(seeds(20), |_| async {
+    simulated(|net| async move {
         for is_first in [true, false] {
-            let (net, actor, _nodes, far) = pair().await;
+            let (actor, _nodes, far) = pair(&net).await;
             // The actor is busy when its node dies.
             far.send(Work::Fill).await.unwrap();
             let (reply, answer) = Reply::pair();
@@ -134,8 +133,8 @@ fn a_reply_beside_that_of_an_ask_tells_the_cause_of_its_own_loss() {
 
 #[test]
 fn a_question_behind_a_full_mailbox_is_not_wanted_when_its_asker_is_gone() {
-    sim::explore(seeds(20), |_| async {
-        let (_net, actor, _nodes, far) = pair().await;
+    simulated(|net| async move {
+        let (actor, _nodes, far) = pair(&net).await;
         // One is handled, two are in the mailbox, and one waits for room.
         for _ in 0..4 {
             far.send(Work::Fill).await.unwrap();
@@ -151,8 +150,8 @@ fn a_question_behind_a_full_mailbox_is_not_wanted_when_its_asker_is_gone() {
 
 #[test]
 fn an_ask_within_an_answer_ends_when_the_answer_comes_too_late_or_makes_no_sense() {
-    sim::explore(seeds(20), |_| async {
-        let (net, actor, _nodes, far) = pair().await;
+    simulated(|net| async move {
+        let (actor, _nodes, far) = pair(&net).await;
         let second = Duration::from_secs(1);
         net.delay(second..second);
         // The answer is under way when the asker goes.
@@ -172,8 +171,8 @@ fn an_ask_within_an_answer_ends_when_the_answer_comes_too_late_or_makes_no_sense
 
 #[test]
 fn questions_that_a_mailbox_has_not_taken_are_told_as_closed() {
-    sim::explore(seeds(50), |_| async {
-        let (_net, actor, _nodes, far) = pair().await;
+    simulated(|net| async move {
+        let (actor, _nodes, far) = pair(&net).await;
         far.send(Work::Fill).await.unwrap();
         time::sleep(Duration::from_millis(100)).await;
         // Two are in the mailbox, one waits for room, and one is behind it.

@@ -4,20 +4,26 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-use greenroom::spawn;
-use greenroom_cluster::{Distance, Limits, Node, RemoteEnd};
+use greenroom::{Handle, spawn};
+use greenroom_cluster::{Limits, Node, RemoteAddress};
 
-use crate::support::{Tally, client, counter, tally};
+use crate::nodes::{Tally, tally, until};
 
-#[test]
-fn a_node_that_closes_loses_its_addresses() {
-    greenroom::run(async {
-        let (shop, _actor) = counter("shop").await;
-        let (_desk, far) = client("desk", &shop).await;
-        shop.close().await;
-        assert_eq!(far.ended().await, RemoteEnd::Lost);
-        assert_eq!(far.tell(Tally::Add(1)).unwrap_err().why, Distance::Lost);
-    });
+/// Opens a node that listens, with a published counter.
+async fn counter(name: &str) -> (Node, Handle<Tally, Vec<u64>>) {
+    let node = Node::builder(name).listen_address("127.0.0.1:0");
+    let node = node.open().await.unwrap();
+    let actor = spawn!(tally(_));
+    node.publish("tally", &actor).unwrap().detach();
+    (node, actor)
+}
+
+/// Opens a node that is connected with another one, and finds its address of the counter there.
+async fn client(name: &str, of: &Node) -> (Node, RemoteAddress<Tally>) {
+    let node = Node::builder(name).seeds(of.listen_addresses());
+    let node = node.open().await.unwrap();
+    let far = node.lookup("tally").await.unwrap();
+    (node, far)
 }
 
 #[test]
@@ -216,6 +222,19 @@ fn what_does_not_greet_is_refused_and_counted() {
         let (_desk, far) = client("desk", &shop).await;
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
         assert_eq!(shop.status().peers.len(), 1);
+    });
+}
+
+#[test]
+fn silent_connections_keep_no_node_out() {
+    greenroom::run(async {
+        let (shop, _actor) = counter("shop").await;
+        let connect = |_| TcpStream::connect(&shop.listen_addresses()[0]).unwrap();
+        let _silent: Vec<_> = (0..200).map(connect).collect();
+        let gives_way = |why: String| why.contains("too many connections greet");
+        until(|| shop.status().last_refusal.is_some_and(gives_way)).await;
+        let (_desk, far) = client("desk", &shop).await;
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
     });
 }
 

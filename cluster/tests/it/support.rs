@@ -1,130 +1,110 @@
-//! The actors and nodes of the tests.
+//! The nets of the tests: simulated ones, one with a broker, and sockets.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use greenroom::time::Instant;
-use greenroom::{Context, Handle, Reply, sim, spawn};
-use greenroom_cluster::{Limits, Node, Remote, RemoteAddress, SimNet};
-use serde::{Deserialize, Serialize};
+use greenroom::sim;
+use greenroom_cluster::{Limits, Node, SimNet};
 
-/// The messages of a counter that remembers what it received.
-#[derive(Serialize, Deserialize)]
-pub enum Tally {
-    Add(u64),
-    Total(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
-    All(#[serde(with = "greenroom_cluster::reply")] Reply<Vec<u64>>),
-    /// Keeps the reply until the actor ends.
-    Keep(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
-    /// Drops the reply.
-    Forget(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
-    Refuse(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
-    Echo(
-        Vec<u8>,
-        #[serde(with = "greenroom_cluster::reply")] Reply<Vec<u8>>,
-    ),
-    /// Passes the reply on to another counter.
-    Pass(
-        RemoteAddress<Tally>,
-        #[serde(with = "greenroom_cluster::reply")] Reply<u64>,
-    ),
-    Stop,
+/// The seeds of each simulation.
+const SEEDS: u64 = 10;
+
+/// The time after which a test over sockets hangs.
+const HANGS: Duration = Duration::from_secs(300);
+
+/// What connects the nodes of a test. Each of them reaches all others.
+#[derive(Clone)]
+pub enum Net {
+    Simulated(SimNet),
+    /// The addresses of the nodes so far.
+    Sockets(Arc<Mutex<Vec<String>>>),
 }
 
-impl Remote for Tally {
-    const KIND: &'static str = "tally/1";
-}
+impl Net {
+    pub async fn node(&self, name: &str) -> Node {
+        self.limited_node(name, Limits::default()).await
+    }
 
-pub async fn tally(mut cx: Context<Tally>) -> Vec<u64> {
-    let (mut added, mut kept) = (Vec::new(), Vec::new());
-    while let Some(message) = cx.recv().await {
-        match message {
-            Tally::Add(n) => added.push(n),
-            Tally::Total(reply) => reply.send(added.iter().sum()),
-            Tally::All(reply) => reply.send(added.clone()),
-            Tally::Keep(reply) => kept.push(reply),
-            Tally::Forget(reply) => drop(reply),
-            Tally::Refuse(reply) => {
-                reply
-                    .refuse(greenroom::Refusal::new("out of paper", "tray 2").with_error_code(503));
+    pub async fn limited_node(&self, name: &str, limits: Limits) -> Node {
+        let builder = Node::builder(name).limits(limits);
+        match self {
+            Net::Simulated(net) => builder.net(net).open().await.unwrap(),
+            Net::Sockets(addresses) => {
+                let seeds = addresses.lock().unwrap().clone();
+                let builder = builder.listen_address("127.0.0.1:0").seeds(seeds);
+                let node = builder.open().await.unwrap();
+                let own = node.listen_addresses();
+                addresses.lock().unwrap().extend_from_slice(own);
+                node
             }
-            Tally::Echo(bytes, reply) => reply.send(bytes),
-            Tally::Pass(to, reply) => {
-                let passed = to.send(Tally::Total(reply)).await;
-                drop(passed);
-            }
-            Tally::Stop => break,
         }
     }
-    added
+
+    /// Ends a node: in a simulation it crashes.
+    pub async fn end(&self, node: &Node) {
+        match self {
+            Net::Simulated(net) => net.crash(node.name()),
+            Net::Sockets(_) => node.clone().close().await,
+        }
+    }
+
+    /// Lets all come that is under way, and more than it should, if time is virtual.
+    pub async fn settle(&self) {
+        if let Net::Simulated(_) = self {
+            greenroom::time::sleep(Duration::from_secs(30)).await;
+        }
+    }
 }
 
-/// Opens a node that listens, with a published counter.
-pub async fn counter(name: &str) -> (Node, Handle<Tally, Vec<u64>>) {
-    let node = Node::builder(name)
-        .listen_address("127.0.0.1:0")
-        .open()
-        .await
-        .unwrap();
-    let actor = spawn!(tally(_));
-    node.publish("tally", &actor).unwrap().detach();
-    (node, actor)
+impl From<&Net> for Net {
+    fn from(net: &Net) -> Net {
+        net.clone()
+    }
 }
 
-/// Opens a node that is connected with another one, and finds its address of the counter there.
-pub async fn client(name: &str, of: &Node) -> (Node, RemoteAddress<Tally>) {
-    let node = Node::builder(name)
-        .seeds(of.listen_addresses())
-        .open()
-        .await
-        .unwrap();
-    let far = node.lookup("tally").await.unwrap();
-    (node, far)
+impl From<&SimNet> for Net {
+    fn from(net: &SimNet) -> Net {
+        Net::Simulated(net.clone())
+    }
 }
 
 /// Opens a node in a simulated net.
 pub async fn node(name: &str, net: &SimNet) -> Node {
-    limited_node(name, net, Limits::default()).await
+    Net::from(net).node(name).await
 }
 
-pub async fn limited_node(name: &str, net: &SimNet, limits: Limits) -> Node {
-    let node = Node::builder(name).net(net).limits(limits);
-    node.open().await.unwrap()
+/// Prints over what a test has failed, if it is dropped by a panic.
+struct Over(&'static str);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("failed over: {}", self.0);
+        }
+    }
 }
 
-/// Two nodes of a simulated net: one with a published counter, and one with its address.
-pub struct Pair {
-    pub net: SimNet,
-    pub shop: Node,
-    pub actor: Handle<Tally, Vec<u64>>,
-    pub desk: Node,
-    pub far: RemoteAddress<Tally>,
+/// Runs a test over each of the simulated nets, and over sockets.
+pub fn everywhere<F: Future<Output = ()>>(test: impl Fn(Net) -> F) {
+    simulated(|net| test(Net::from(&net)));
+    let _over = Over("sockets");
+    let test = test(Net::Sockets(Arc::default()));
+    let ended = greenroom::run(async { greenroom::time::timeout(HANGS, test).await });
+    assert!(ended.is_ok(), "hung");
 }
 
-pub async fn pair() -> Pair {
-    pair_in(net()).await
+/// Runs a test over sockets.
+pub fn on_threads(test: impl Fn(Net)) {
+    test(Net::Sockets(Arc::default()));
 }
 
-pub async fn pair_in(net: SimNet) -> Pair {
-    limited_pair_in(net, Limits::default(), Limits::default()).await
-}
-
-/// Creates a pair with these limits of the shop and of the desk.
-pub async fn limited_pair(of_shop: Limits, of_desk: Limits) -> Pair {
-    limited_pair_in(net(), of_shop, of_desk).await
-}
-
-async fn limited_pair_in(net: SimNet, of_shop: Limits, of_desk: Limits) -> Pair {
-    let shop = limited_node("shop", &net, of_shop).await;
-    let actor = spawn!(tally(_), name = "tally");
-    shop.publish("tally", &actor).unwrap().detach();
-    let desk = limited_node("desk", &net, of_desk).await;
-    let far = desk.lookup("tally").await.unwrap();
-    Pair {
-        net,
-        shop,
-        actor,
-        desk,
-        far,
+/// Runs a test over each of the simulated nets: one in which all nodes are connected, and one with a
+/// broker.
+pub fn simulated<F: Future<Output = ()>>(test: impl Fn(SimNet) -> F) {
+    let nets: [(_, fn() -> SimNet); 2] = [("mesh", SimNet::new), ("broker", SimNet::with_broker)];
+    for (name, net) in nets {
+        let _over = Over(name);
+        sim::explore(seeds(SEEDS), |_| test(net()));
     }
 }
 
@@ -132,23 +112,4 @@ async fn limited_pair_in(net: SimNet, of_shop: Limits, of_desk: Limits) -> Pair 
 pub fn seeds(few: u64) -> std::ops::Range<u64> {
     let many = std::env::var("GREENROOM_SEEDS").ok();
     0..many.map_or(few, |many| many.parse().unwrap())
-}
-
-/// Waits until a condition holds, in virtual time: at most a minute.
-pub async fn until(mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it never holds");
-        greenroom::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
-/// Creates a net. Half of the seeds have one with a broker.
-pub fn net() -> SimNet {
-    match std::env::var("GREENROOM_NET").as_deref() {
-        Ok("broker") => SimNet::with_broker(),
-        Ok("mesh") => SimNet::new(),
-        _ if sim::random().is_multiple_of(2) => SimNet::new(),
-        _ => SimNet::with_broker(),
-    }
 }

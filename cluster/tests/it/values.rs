@@ -1,16 +1,17 @@
 //! What may be in messages and answers, and what is refused.
 
-use greenroom::{AskError, Context, Refusal, Reply, sim, spawn};
+use greenroom::{AskError, Context, Refusal, Reply, spawn};
 use greenroom_cluster::{Distance, Limits, Node, Remote, RemoteAddress, RemoteAskError, RemoteEnd};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::support::{Pair, Tally, limited_node, limited_pair, net, node, pair, seeds, tally};
+use crate::nodes::{Pair, Tally, limited_pair, pair, tally};
+use crate::support::{Net, everywhere};
 
 #[test]
 fn a_refusal_comes_back_as_it_was() {
-    sim::explore(seeds(5), |_| async {
-        let Pair { far, .. } = &pair().await;
+    everywhere(|net| async move {
+        let Pair { far, .. } = &pair(&net).await;
         let refused = Refusal::new("out of paper", "tray 2").with_error_code(503);
         assert_eq!(
             far.ask(Tally::Refuse).await,
@@ -21,12 +22,12 @@ fn a_refusal_comes_back_as_it_was() {
 
 #[test]
 fn what_is_too_large_is_told_with_its_size() {
-    sim::explore(seeds(5), |_| async {
+    everywhere(|net| async move {
         let of_shop = Limits {
             frame: 10_000,
             ..Limits::default()
         };
-        let Pair { far, .. } = &limited_pair(of_shop, Limits::default()).await;
+        let Pair { far, .. } = &limited_pair(&net, of_shop, Limits::default()).await;
         let echo = async |size| {
             far.ask(|reply| Tally::Echo(vec![7; size], reply))
                 .await
@@ -116,20 +117,19 @@ async fn odd(mut cx: Context<Odd>) {
     }
 }
 
-async fn odd_pair() -> (Node, Node, greenroom::Handle<Odd, ()>, RemoteAddress<Odd>) {
-    let net = net();
-    let shop = node("shop", &net).await;
+async fn odd_pair(net: &Net) -> (Node, Node, greenroom::Handle<Odd, ()>, RemoteAddress<Odd>) {
+    let shop = net.node("shop").await;
     let actor = spawn!(odd(_));
     shop.publish("odd", &actor).unwrap().detach();
-    let desk = node("desk", &net).await;
+    let desk = net.node("desk").await;
     let far = desk.lookup("odd").await.unwrap();
     (shop, desk, actor, far)
 }
 
 #[test]
 fn a_message_that_cannot_be_decoded_ends_only_its_own_stream() {
-    sim::explore(seeds(20), |_| async {
-        let (shop, desk, _actor, far) = odd_pair().await;
+    everywhere(|net| async move {
+        let (shop, desk, _actor, far) = odd_pair(&net).await;
         let tallies = spawn!(tally(_));
         let _published = shop.publish("tally", &tallies).unwrap();
         let other = desk.lookup::<Tally>("tally").await.unwrap();
@@ -161,8 +161,8 @@ fn a_message_that_cannot_be_decoded_ends_only_its_own_stream() {
 
 #[test]
 fn an_answer_that_cannot_be_decoded_ends_its_ask() {
-    sim::explore(seeds(5), |_| async {
-        let (_shop, _desk, _actor, far) = odd_pair().await;
+    everywhere(|net| async move {
+        let (_shop, _desk, _actor, far) = odd_pair(&net).await;
         let bad = far.ask(Odd::Answer).await;
         assert!(
             matches!(bad, Err(RemoteAskError::Undecodable(_))),
@@ -174,8 +174,8 @@ fn an_answer_that_cannot_be_decoded_ends_its_ask() {
 
 #[test]
 fn a_message_without_bytes_comes_back() {
-    sim::explore(seeds(5), |_| async {
-        let (_shop, _desk, _actor, far) = odd_pair().await;
+    everywhere(|net| async move {
+        let (_shop, _desk, _actor, far) = odd_pair(&net).await;
         let not_sent = far.tell(Odd::Unencodable(Never)).unwrap_err();
         assert!(
             matches!(not_sent.why, Distance::Unencodable(_)),
@@ -188,10 +188,10 @@ fn a_message_without_bytes_comes_back() {
 
 #[test]
 fn a_panic_of_a_map_ends_only_its_own_stream() {
-    sim::explore(seeds(5), |_| async {
+    everywhere(|net| async move {
         let Pair {
             shop, desk, far, ..
-        } = &pair().await;
+        } = &pair(&net).await;
         let odd = spawn!(odd(_));
         let mapped = odd.map(|message: Tally| -> Odd {
             match message {
@@ -215,13 +215,12 @@ fn a_panic_of_a_map_ends_only_its_own_stream() {
 
 #[test]
 fn a_long_refusal_is_cut_off_and_keeps_the_link() {
-    sim::explore(seeds(5), |_| async {
-        let net = net();
+    everywhere(|net| async move {
         let limits = Limits {
             frame: 5000,
             ..Limits::default()
         };
-        let shop = node("shop", &net).await;
+        let shop = net.node("shop").await;
         let refuse = async |mut cx: Context<Tally>| {
             while let Some(message) = cx.recv().await {
                 if let Tally::Total(reply) = message {
@@ -231,7 +230,7 @@ fn a_long_refusal_is_cut_off_and_keeps_the_link() {
         };
         let actor = spawn!(refuse(_));
         let _published = shop.publish("tally", &actor).unwrap();
-        let desk = limited_node("desk", &net, limits).await;
+        let desk = net.limited_node("desk", limits).await;
         let far = desk.lookup::<Tally>("tally").await.unwrap();
         let Err(RemoteAskError::Refused(refusal)) = far.ask(Tally::Total).await else {
             panic!("it refuses");

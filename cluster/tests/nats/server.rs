@@ -77,9 +77,12 @@ impl Server {
 
     /// Returns the configuration of a server with these users, and the certificates in a folder.
     pub fn config_in(folder: &Path, nodes: &[&str]) -> String {
+        Server::with_files(folder, Nats::server_config(nodes))
+    }
+
+    /// Lets a printed configuration name the files of this folder.
+    pub fn with_files(folder: &Path, config: String) -> String {
         let folder = folder.to_str().unwrap();
-        let config = Nats::server_config(nodes);
-        // The files are those of the tests.
         ["server.pem", "server.key", "ca.pem"]
             .iter()
             .fold(config, |config, file| {
@@ -93,10 +96,10 @@ impl Server {
         server
     }
 
-    /// Starts three servers without users that know each other.
-    pub fn cluster() -> [Server; 3] {
-        let here = || ("127.0.0.1", Command::new("env"));
-        Server::cluster_at([here(), here(), here()], "")
+    /// Starts servers of this configuration that know each other.
+    pub fn cluster<const N: usize>(config: &str) -> [Server; N] {
+        let here = |_| ("127.0.0.1", Command::new("env"));
+        Server::cluster_at(std::array::from_fn(here), config)
     }
 
     /// Starts servers that know each other, at these addresses and by these commands.
@@ -176,7 +179,14 @@ impl Server {
         self.signal("HUP");
     }
 
-    /// Sends the server a signal, such as `KILL`.
+    /// Ends the server, and starts one of another configuration in its place.
+    pub fn replace(&mut self, config: &str) {
+        self.kill();
+        self.config = config.into();
+        self.start();
+    }
+
+    /// Sends the server a signal, such as `STOP`.
     pub fn signal(&self, name: &str) {
         let kill = format!("kill -{name} $(cat pid)");
         let mut shell = Command::new("sh");

@@ -2,44 +2,19 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use greenroom::time::Instant;
-use greenroom_cluster::{Distance, NameChange, OpenError, RemoteEnd};
+use greenroom_cluster::{
+    Distance, NameChange, Node, OpenError, RemoteAddress, RemoteAskError, RemoteEnd,
+};
 
-use crate::counter::{Tally, counter, finds, opens};
+use crate::counter::{counter, finds, opens};
 use crate::ledger::{Session, compare};
+use crate::nodes::Tally;
 use crate::notes::Note;
 use crate::process::{Options, Process};
 use crate::server::Server;
 use crate::support::{LONG, run, until};
-
-#[test]
-fn messages_come_in_order_and_asks_are_answered() {
-    run(async {
-        let server = Server::open();
-        let (_shop, _actor) = counter("shop", &server).await;
-        let desk = opens("desk", &server).await;
-        let far = finds(&desk).await;
-        for n in 0..10_000 {
-            far.send(Tally::Add(n)).await.unwrap();
-        }
-        let all = far.ask(Tally::All).await.unwrap();
-        assert_eq!(all, (0..10_000).collect::<Vec<_>>());
-    });
-}
-
-#[test]
-fn a_node_that_closes_loses_its_addresses() {
-    run(async {
-        let server = Server::open();
-        let (shop, _actor) = counter("shop", &server).await;
-        let desk = opens("desk", &server).await;
-        let far = finds(&desk).await;
-        assert_eq!(far.ask(Tally::Total).await, Ok(0));
-        shop.close().await;
-        assert_eq!(far.ended().await, RemoteEnd::Lost);
-        assert_eq!(far.tell(Tally::Add(1)).unwrap_err().why, Distance::Lost);
-    });
-}
 
 #[test]
 fn a_server_that_restarts_ends_all_links_and_a_lookup_finds_the_actors_again() {
@@ -76,7 +51,10 @@ fn a_message_that_the_server_does_not_take_is_too_large() {
         let (_shop, _actor) = counter("shop", &server).await;
         let desk = opens("desk", &server).await;
         let far = finds(&desk).await;
-        let ask = |bytes: usize| far.ask(move |reply| Tally::Length(" ".repeat(bytes), reply));
+        let ask = async |bytes| {
+            let echo = far.ask(|reply| Tally::Echo(vec![7; bytes], reply));
+            echo.await.map(|echo| echo.len())
+        };
         assert_eq!(ask(65_000).await, Ok(65_000));
         let error = ask(70_000).await.unwrap_err();
         let text = error.to_string();
@@ -84,6 +62,57 @@ fn a_message_that_the_server_does_not_take_is_too_large() {
         // The link goes on.
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
         assert_eq!(desk.status().lost_links, 0);
+    });
+}
+
+#[test]
+fn the_largest_message_is_that_of_the_server_that_is_there_now() {
+    run(async {
+        let mut server = Server::open();
+        let (_shop, _actor) = counter("shop", &server).await;
+        let desk = opens("desk", &server).await;
+        let ask = async |far: &RemoteAddress<Tally>| {
+            let echo = far.ask(|reply| Tally::Echo(vec![7; 100_000], reply));
+            echo.await.map(|echo| echo.len())
+        };
+        let far = finds(&desk).await;
+        assert_eq!(ask(&far).await, Ok(100_000));
+        server.replace("max_payload: 64KB");
+        assert_eq!(far.ended().await, RemoteEnd::Lost);
+        let far = finds(&desk).await;
+        let large = ask(&far).await;
+        let is_refused =
+            matches!(large, Err(RemoteAskError::TooLarge { limit, .. }) if limit < 65_536);
+        assert!(is_refused, "{large:?}");
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+    });
+}
+
+#[test]
+fn an_open_that_is_dropped_leaves_no_node() {
+    run(async {
+        let server = Server::with("debug: true");
+        let connections = |what: &str| {
+            let line = format!("Client connection {what}");
+            server.log().matches(&line).count()
+        };
+        let opened = connections("created");
+        for round in 1..=10 {
+            let before = connections("created");
+            let mut open = Box::pin(Node::builder("shop").nats(server.insecure()).open());
+            assert!((&mut open).now_or_never().is_none());
+            // Its thread goes on alone, and in half of the rounds the server has accepted it before.
+            until(async || round % 2 == 0 || connections("created") > before).await;
+            drop(open);
+        }
+        until(async || connections("created") >= opened + 10).await;
+        until(async || connections("closed") == connections("created")).await;
+        // No other node has the name.
+        let (shop, _actor) = counter("shop", &server).await;
+        let desk = opens("desk", &server).await;
+        let far = finds(&desk).await;
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        assert_eq!(shop.status().unreached, [""; 0]);
     });
 }
 
@@ -106,7 +135,7 @@ fn a_server_that_is_not_there_is_an_error_of_open() {
     run(async {
         let mut server = Server::open();
         server.kill();
-        let node = greenroom_cluster::Node::builder("desk").nats(server.insecure());
+        let node = Node::builder("desk").nats(server.insecure());
         let start = Instant::now();
         let error = node.open().await.unwrap_err();
         assert!(matches!(error, OpenError::Server(_)), "{error}");

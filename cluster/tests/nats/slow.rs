@@ -8,7 +8,8 @@ use greenroom::Reply;
 use greenroom_cluster::{Node, RemoteEnd};
 
 use crate::certificates::NAMES;
-use crate::counter::{Tally, counter, finds};
+use crate::counter::{counter, finds};
+use crate::nodes::Tally;
 use crate::notes::Note;
 use crate::process::{Options, Process};
 use crate::server::Server;
@@ -31,8 +32,8 @@ fn fifty_nodes_that_flood_one_make_no_slow_consumer() {
                 for n in 0..EACH {
                     // Its answer is not wanted.
                     let (reply, _) = Reply::pair();
-                    let text = "7".repeat(4096);
-                    far.send(Tally::Length(text, reply)).await.unwrap();
+                    let echo = Tally::Echo(vec![7; 4096], reply);
+                    far.send(echo).await.unwrap();
                     far.send(Tally::Add(number * EACH + n)).await.unwrap();
                 }
                 far.ask(Tally::Total).await.unwrap();

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use greenroom_cluster::{Node, NodeBuilder};
+use greenroom_cluster::{Limits, Nats, Node, NodeBuilder};
 
-pub use crate::common::{LONG, SHORT_LEASE, skipped, until};
+pub use crate::common::{LONG, SHORT_LEASE, is_long, skipped, until};
 use crate::server::{Server, is_here, nats};
 
 /// The address of the server of the test that runs, for all of its threads.
@@ -21,6 +21,51 @@ pub fn run(test: impl Future<Output = ()>) {
         *ADDRESS.lock().unwrap() = server.address();
         let test = async { greenroom::time::timeout(5 * LONG, test).await };
         assert!(greenroom::run(test).is_ok(), "hung");
+    }
+}
+
+/// A server without users, which connects the nodes of a test.
+#[derive(Clone)]
+pub struct Net(Nats);
+
+impl Net {
+    pub async fn node(&self, name: &str) -> Node {
+        self.limited_node(name, Limits::default()).await
+    }
+
+    pub async fn limited_node(&self, name: &str, limits: Limits) -> Node {
+        let node = Node::builder(name).limits(limits).nats(self.0.clone());
+        node.open().await.unwrap()
+    }
+
+    pub async fn end(&self, node: &Node) {
+        node.clone().close().await;
+    }
+
+    /// Waits for nothing, since time is real.
+    pub async fn settle(&self) {}
+}
+
+impl From<&Net> for Net {
+    fn from(net: &Net) -> Net {
+        net.clone()
+    }
+}
+
+/// Runs a test of all nets over a server of its own, if there is one.
+pub fn everywhere<F: Future<Output = ()>>(test: impl Fn(Net) -> F) {
+    on_threads(|net| {
+        let test = test(net);
+        let ended = greenroom::run(async { greenroom::time::timeout(5 * LONG, test).await });
+        assert!(ended.is_ok(), "hung");
+    });
+}
+
+/// Runs a test with runtimes of its own over a server, if there is one.
+pub fn on_threads(test: impl Fn(Net)) {
+    if is_here() {
+        let server = Server::open();
+        test(Net(server.insecure()));
     }
 }
 

@@ -15,6 +15,23 @@ pub fn skipped(test: &str, why: &str) {
     writeln!(stderr, "SKIPPED {test}: {why}").unwrap();
 }
 
+/// Returns the first value, or the second one if all is to be run.
+pub fn scaled<T>(few: T, all: T) -> T {
+    match std::env::var("GREENROOM_FAULTS").as_deref() {
+        Ok("all") => all,
+        _ => few,
+    }
+}
+
+/// Returns whether the long part is to be run. Says so if not.
+pub fn is_long(test: &str) -> bool {
+    let is_long = scaled(false, true);
+    if !is_long {
+        skipped(test, "GREENROOM_FAULTS=all runs it");
+    }
+    is_long
+}
+
 /// Waits until a condition holds.
 pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
     while !holds().await {

@@ -7,30 +7,13 @@ use std::time::Duration;
 use greenroom_cluster::{Node, NodeBuilder};
 
 use crate::certificates;
-pub use crate::common::{LONG, SHORT_LEASE, skipped, until};
+pub use crate::common::{LONG, SHORT_LEASE, is_long, scaled, skipped, until};
 
 /// Runs a test, and panics if it hangs.
 pub fn run(test: impl Future<Output = ()>) {
     // A thousand restarts take minutes on a busy machine.
     let test = async { greenroom::time::timeout(scaled(5, 25) * LONG, test).await };
     assert!(greenroom::run(test).is_ok(), "hung");
-}
-
-/// Returns the first value, or the second one if all is to be run.
-pub fn scaled<T>(few: T, all: T) -> T {
-    match std::env::var("GREENROOM_FAULTS").as_deref() {
-        Ok("all") => all,
-        _ => few,
-    }
-}
-
-/// Returns whether the long part is to be run. Says so if not.
-pub fn is_long(test: &str) -> bool {
-    let is_long = scaled(false, true);
-    if !is_long {
-        skipped(test, "GREENROOM_FAULTS=all runs it");
-    }
-    is_long
 }
 
 /// Returns an address of this machine at which nothing listens. No client has this host.

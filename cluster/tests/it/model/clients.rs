@@ -21,6 +21,12 @@ pub struct Last {
 }
 
 impl Last {
+    /// Sends a message to each of its actors that takes one.
+    pub fn tell(&self) {
+        let _ = self.note.as_ref().map(|far| far.tell(Note::Told));
+        let _ = self.slip.as_ref().map(|far| far.tell(Slip::Told));
+    }
+
     pub fn check(&self) {
         self.note.iter().for_each(Far::check);
         self.slip.iter().for_each(Far::check);

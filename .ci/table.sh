@@ -65,8 +65,9 @@ readonly TABLE='
   http_bench             600  beside  all   failed   clippy http/bench
   http_fuzz             1800  beside  all   failed   http/fuzz
   cluster_all           3000  beside  all   skipped  .
+  nats_all              1800  beside  all   skipped  nats .
   cluster_bench         3600  beside  all   failed   clippy cluster/bench
-  cluster_fuzz           900  beside  all   failed   cluster/fuzz
+  cluster_fuzz          1200  beside  all   failed   cluster/fuzz
   clippy_winit           300  beside  all   failed   clippy examples/winit
   peers                  900  beside  all   failed   benches/peers
   comparison             900  beside  all   failed   benches/comparison

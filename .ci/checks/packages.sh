@@ -60,25 +60,41 @@ cluster() {
 
 # Tests of greenroom-cluster with a real NATS server.
 nats() {
-    local server=$PWD/target/nats/bin/nats-server
-    if ! "$server" --version; then
+    nats_server || return
+    cargo clippy --locked --no-default-features --features nats -p greenroom-cluster -- -D warnings
+    cargo test --locked --all-features -p greenroom-cluster --test nats
+}
+
+# All faults of NATS servers, and of nodes at them. Some need rights.
+nats_all() {
+    nats_server || return
+    all_faults --all-features --test nats
+}
+
+# Finds the NATS server for tests.
+nats_server() {
+    export GREENROOM_NATS_SERVER=$PWD/target/nats/bin/nats-server
+    if ! "$GREENROOM_NATS_SERVER" --version; then
         echo 'no NATS server is installed'
         return 77
     fi
-    cargo clippy --locked --no-default-features --features nats -p greenroom-cluster -- -D warnings
-    GREENROOM_NATS_SERVER=$server cargo test --locked --all-features -p greenroom-cluster --test nats
+}
+
+# Runs these tests of greenroom-cluster with all faults of processes and nets. What the machine does
+# not allow is skipped.
+all_faults() {
+    local output
+    output=$(GREENROOM_FAULTS=all cargo test --locked --release -p greenroom-cluster "$@" 2>&1) \
+        || { echo "$output"; return 1; }
+    echo "$output"
+    if grep -q '^SKIPPED' <<<"$output"; then return 77; fi
 }
 
 # Histories of greenroom-cluster from 10 000 seeds, and all faults. The faults are of processes and
 # nets, and some need rights.
 cluster_all() {
-    local output
     GREENROOM_SEEDS=10000 cargo test --locked --release -p greenroom-cluster --test it model
-    output=$(GREENROOM_FAULTS=all \
-        cargo test --locked --release -p greenroom-cluster --test processes 2>&1) \
-        || { echo "$output"; return 1; }
-    echo "$output"
-    if grep -q '^SKIPPED' <<<"$output"; then return 77; fi
+    all_faults --test processes
 }
 
 # Lints of cluster/bench, and a short round beside its peers. Its figures are reported, not checked.
@@ -91,19 +107,19 @@ cluster_bench() {
 
 # Fuzzers of what clients of greenroom-http send, for a while.
 http_fuzz() {
-    fuzz http query envelope framing
+    fuzz http -runs=200000 query envelope framing
 }
 
-# A fuzzer of what other nodes of greenroom-cluster send, for a while.
+# Fuzzers of what other nodes of greenroom-cluster send, for two minutes each.
 cluster_fuzz() {
-    fuzz cluster frames packets
+    fuzz cluster -max_total_time=120 frames packets
 }
 
-# Builds the fuzzers of a package without cargo-fuzz, and lets each run for a while. What they have
-# found before is read by the package's own tests.
+# Builds the fuzzers of a package without cargo-fuzz, and lets each run as long as the option says. What
+# they have found before is read by the package's own tests.
 fuzz() {
-    local host name package=$1
-    shift
+    local host name package=$1 limit=$2
+    shift 2
     host=$(rustc -vV | sed -n 's/^host: //p')
     export RUSTFLAGS='--cfg fuzzing -Cpasses=sancov-module -Cdebug-assertions'
     for name in level=4 inline-8bit-counters pc-table trace-compares; do
@@ -115,7 +131,7 @@ fuzz() {
         rm -rf "target/${package}_fuzz/$name"
         mkdir "target/${package}_fuzz/$name"
         # What is new goes into the first folder.
-        "target/${package}_fuzz/$host/release/$name" -runs=200000 -timeout=20 \
+        "target/${package}_fuzz/$host/release/$name" "$limit" -timeout=20 \
             -artifact_prefix="target/${package}_fuzz/$name-" \
             "target/${package}_fuzz/$name" "$package/fuzz/corpus/$name"
     done

@@ -80,6 +80,10 @@ impl Broker for Still {
         Box::pin(ready(()))
     }
 
+    fn take_turn(&self) -> Boxed<()> {
+        Box::pin(ready(()))
+    }
+
     fn subscribe(&self, pattern: String) {
         lock(&self.patterns).push(pattern);
     }

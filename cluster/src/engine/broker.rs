@@ -87,6 +87,9 @@ pub(crate) trait Broker: Send + Sync {
     /// Publishes, after all that was published before. Waits while the broker takes no more.
     fn publish(&self, subject: String, payload: Vec<u8>) -> Boxed<()>;
 
+    /// Lets the broker work on what was published. Waits until it has.
+    fn take_turn(&self) -> Boxed<()>;
+
     /// Begins to receive what is published under this pattern, in which `*` is any token.
     fn subscribe(&self, pattern: String);
 

@@ -49,6 +49,11 @@ impl Broker for Arc<NatsBroker> {
         })
     }
 
+    fn take_turn(&self) -> Boxed<()> {
+        // The task of the client was woken before, so it writes to the socket first.
+        Box::pin(tokio::task::yield_now())
+    }
+
     fn subscribe(&self, pattern: String) {
         let Some(engine) = self.engine() else { return };
         let stop = Arc::<StopSignal>::default();

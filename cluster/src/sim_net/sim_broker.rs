@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use event_listener::Event;
-use futures_lite::future::{Boxed, or, ready};
+use futures_lite::future::{Boxed, or, ready, yield_now};
 use greenroom::sim;
 use greenroom::time::{Instant, sleep};
 
@@ -215,6 +215,10 @@ impl Broker for SimClient {
             }
         }
         Box::pin(ready(()))
+    }
+
+    fn take_turn(&self) -> Boxed<()> {
+        Box::pin(yield_now())
     }
 
     fn subscribe(&self, pattern: String) {

@@ -1,6 +1,7 @@
 //! What is to be published: packets in their order, and links that have something to say.
 //!
-//! One task publishes, so the broker receives packets of a link in the order of their numbers.
+//! One task publishes, so the broker receives packets of a link in the order of their numbers. Each link
+//! that waits has one turn, and then the broker has its own: meanwhile frames gather for a larger batch.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -55,12 +56,16 @@ impl Posts {
         self.posted.notify(1);
     }
 
-    /// Takes the next packet, or else the next node whose link has its turn.
-    fn next(&self) -> Option<Result<Post, Token>> {
+    /// Takes the next packet, or else the next node whose link has its turn, with how many wait behind
+    /// it.
+    fn next(&self) -> Option<Result<Post, (Token, usize)>> {
         let mut waiting = lock(&self.waiting);
         // What begins or ends a link comes before its frames.
-        let packet = waiting.packets.pop_front().map(Ok);
-        packet.or_else(|| waiting.links.pop_front().map(Err))
+        if let Some(packet) = waiting.packets.pop_front() {
+            return Some(Ok(packet));
+        }
+        let peer = waiting.links.pop_front()?;
+        Some(Err((peer, waiting.links.len())))
     }
 }
 
@@ -79,7 +84,7 @@ impl BrokerEngine {
     pub(crate) fn take_posts(&self) -> Vec<(String, Vec<u8>)> {
         let mut posts = Vec::new();
         while let Some(next) = self.posts.next() {
-            let post = next.map_or_else(|peer| self.turn_of(&peer), Some);
+            let post = next.map_or_else(|(peer, _)| self.turn_of(&peer), Some);
             posts.extend(post.map(|post| (post.subject, post.packet)));
         }
         posts
@@ -102,10 +107,16 @@ pub(super) async fn publish(engine: Arc<BrokerEngine>) {
 async fn publish_all(engine: &BrokerEngine) {
     // Set when nothing was found. What comes after that look notifies it.
     let mut posted = None;
+    // The links that have their turns before that of the broker, while there are any.
+    let mut round = None;
     loop {
         let post = match engine.posts.next() {
             Some(Ok(post)) => Some(post),
-            Some(Err(peer)) => engine.turn_of(&peer),
+            Some(Err((peer, others))) => {
+                let left: usize = round.unwrap_or(others + 1);
+                round = Some(left - 1);
+                engine.turn_of(&peer)
+            }
             None if engine.tasks.stop.is_stopped() => return,
             None => {
                 match posted.take() {
@@ -117,6 +128,10 @@ async fn publish_all(engine: &BrokerEngine) {
         };
         if let Some(Post { subject, packet }) = post {
             engine.broker.publish(subject, packet).await;
+        }
+        if round == Some(0) {
+            round = None;
+            engine.broker.take_turn().await;
         }
     }
 }

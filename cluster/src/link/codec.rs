@@ -71,6 +71,9 @@ impl Scope {
     }
 }
 
+/// The bytes of most frames: one allocation is enough for them.
+const USUAL_FRAME: usize = 64;
+
 /// Encodes `value` behind `head`. Returns a frame with its length, and the asks that wait for an
 /// answer to it. If that panics, the replies are lost.
 pub(crate) fn encode<T: Serialize>(
@@ -86,7 +89,9 @@ pub(crate) fn encode<T: Serialize>(
     };
     let limit = link.largest_frame();
     let (outcome, scope) = scope.around(|| {
-        let head = postcard::to_extend(head, vec![0; LENGTH])?;
+        let mut buffer = Vec::with_capacity(USUAL_FRAME);
+        buffer.resize(LENGTH, 0);
+        let head = postcard::to_extend(head, buffer)?;
         let limited = Limited {
             buffer: head,
             bytes: 0,

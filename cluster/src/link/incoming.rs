@@ -156,22 +156,19 @@ impl Incoming {
             .ungiven
             .1
             .saturating_add(link.frame_length(self.stream, bytes));
+        let is_due = self.is_credit_due(&state);
         drop(state);
-        self.give_credit_if_due(link);
-    }
-
-    /// Gives credit back if it is a portion, or the last that is under way and wanted.
-    fn give_credit_if_due(&self, link: &Link) {
-        let Window { messages, bytes } = self.window;
-        let is_due = {
-            let state = lock(&self.state);
-            state.ungiven.0 >= messages.div_ceil(PORTIONS)
-                || state.ungiven.1 >= bytes / PORTIONS
-                || state.wants_credit && state.under_way.0 == 0
-        };
         if is_due {
             self.give_credit(link);
         }
+    }
+
+    /// Returns whether the credit is a portion, or the last that is under way and wanted.
+    fn is_credit_due(&self, state: &IncomingState) -> bool {
+        let Window { messages, bytes } = self.window;
+        state.ungiven.0 >= messages.div_ceil(PORTIONS)
+            || state.ungiven.1 >= bytes / PORTIONS
+            || state.wants_credit && state.under_way.0 == 0
     }
 
     /// Gives credit back for what was taken. If the link is clogged, that waits until it has room: a
@@ -264,8 +261,14 @@ impl Incoming {
 
     /// Gives credit back as soon as nothing is under way.
     pub(crate) fn return_credit(&self, link: &Link) {
-        lock(&self.state).wants_credit = true;
-        self.give_credit_if_due(link);
+        let is_due = {
+            let mut state = lock(&self.state);
+            state.wants_credit = true;
+            self.is_credit_due(&state)
+        };
+        if is_due {
+            self.give_credit(link);
+        }
     }
 
     /// Ends the stream, since the sender has no address any more. All messages were taken, as it says.

@@ -3,7 +3,7 @@
 //! Senders add frames here; the one task that publishes takes as many as a batch has room for. So the
 //! batches of a link are published in order.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::BrokerEngine;
@@ -22,6 +22,8 @@ pub(super) struct BrokerWire {
     engine: Weak<BrokerEngine>,
     most_backlog: usize,
     frames: Mutex<WaitingFrames>,
+    /// The bytes of the frames that wait, as each sender looks at them.
+    waiting: AtomicUsize,
     /// The weight of the batches that the peer has not acknowledged.
     under_way: AtomicU64,
 }
@@ -53,6 +55,7 @@ impl BrokerWire {
             engine: Arc::downgrade(engine),
             most_backlog: MOST_BACKLOG.max(MOST_FRAMES.saturating_mul(largest_frame)),
             frames: Mutex::new(frames),
+            waiting: AtomicUsize::new(0),
             under_way: AtomicU64::new(0),
         })
     }
@@ -70,8 +73,14 @@ impl BrokerWire {
 
     /// Sets the weight of what the peer has not acknowledged.
     pub(super) fn set_under_way(&self, weight: u64) {
-        // A bound for senders. No other memory depends on it.
-        self.under_way.store(weight, Ordering::Relaxed);
+        // Pairs with the load in `backlog`: a sender that finds no room is seen by `Link::drained`.
+        self.under_way.store(weight, Ordering::SeqCst);
+    }
+
+    /// Sets the bytes of the frames that wait, under their lock.
+    fn set_waiting(&self, frames: &WaitingFrames) {
+        // As in `set_under_way`.
+        self.waiting.store(frames.bytes.len(), Ordering::SeqCst);
     }
 
     /// Takes the frames of the next batch: as many as have room, and at least one. Returns whether
@@ -89,6 +98,7 @@ impl BrokerWire {
             }
             false => drop(frames.bytes.drain(..end)),
         }
+        self.set_waiting(&frames);
         frames.is_queued
     }
 }
@@ -118,6 +128,7 @@ impl LinkWire for BrokerWire {
             return self.cut();
         }
         frames.bytes.extend_from_slice(frame);
+        self.set_waiting(&frames);
         let was_queued = std::mem::replace(&mut frames.is_queued, true);
         drop(frames);
         if !was_queued && let Some(engine) = self.engine.upgrade() {
@@ -126,8 +137,9 @@ impl LinkWire for BrokerWire {
     }
 
     fn backlog(&self) -> usize {
-        let under_way = self.under_way.load(Ordering::Relaxed);
-        lock(&self.frames).bytes.len() + usize::try_from(under_way).unwrap_or(usize::MAX)
+        let under_way = self.under_way.load(Ordering::SeqCst);
+        let waiting = self.waiting.load(Ordering::SeqCst);
+        waiting.saturating_add(usize::try_from(under_way).unwrap_or(usize::MAX))
     }
 
     fn cut(&self) {
@@ -137,6 +149,7 @@ impl LinkWire for BrokerWire {
         }
         // Perhaps the goodbye of a node. If the link is dead, that does not matter any more.
         let rest = std::mem::take(&mut frames.bytes);
+        self.set_waiting(&frames);
         drop(frames);
         self.set_under_way(0);
         if let Some(engine) = self.engine.upgrade() {

@@ -30,7 +30,7 @@ pub(crate) trait LinkEngine: Send + Sync {
     fn sleep(&self, duration: Duration) -> Boxed<()>;
 
     /// Takes what the node has found out, or looks for. Returns whether the engine asks nodes that are
-    /// not connected.
+    /// not connected, and of a link that is unused, whether it may end.
     fn note(&self, event: NodeEvent<'_>) -> bool;
 
     /// Returns why nodes could not be reached, each as a text that begins with where that was tried.
@@ -56,6 +56,8 @@ pub(crate) enum NodeEvent<'a> {
     Left(&'a str),
     /// A link is down.
     Lost,
+    /// Neither addresses nor asks use the link to this node.
+    Unused(&'a str),
     /// There is an address of an actor on this node, and no link to it.
     Wanted(&'a str),
     /// A lookup waits for an actor of this name and kind, which an actor may have. It says so each

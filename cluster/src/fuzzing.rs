@@ -191,6 +191,16 @@ impl LinkOwner for Desk {
 
     fn peer_closed(&self, _: &Arc<Link>) {}
 
+    fn peer_is_done(&self, link: &Arc<Link>) {
+        if link.set_ending() {
+            link.down();
+        }
+    }
+
+    fn peer_goes_on(&self, link: &Arc<Link>) {
+        link.go_on();
+    }
+
     fn outgoing(&self, target: Target) -> OutgoingHandle {
         let this: Weak<dyn LinkOwner> = self.this.clone();
         Outgoing::open(target, 1 << 16, this)

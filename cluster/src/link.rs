@@ -16,6 +16,7 @@ mod table;
 mod target;
 #[cfg(test)]
 mod tests;
+mod unused;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -66,6 +67,8 @@ pub(crate) struct Link {
     quiet: AtomicU32,
     /// Whether a sender found the backlog full.
     is_clogged: AtomicBool,
+    /// Whether no stream begins. It changes under the lock of those.
+    is_ending: AtomicBool,
     asks: Mutex<LinkTable<AskEntry>>,
     outgoing: Mutex<LinkTable<Arc<Outgoing>>>,
     incoming: Mutex<LinkTable<Arc<Incoming>>>,
@@ -116,6 +119,7 @@ impl Link {
             quiet: AtomicU32::new(0),
             has_received: AtomicBool::new(true),
             is_clogged: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
             asks: LinkTable::new(),
             outgoing: LinkTable::new(),
             incoming: LinkTable::new(),
@@ -222,12 +226,15 @@ impl Link {
         }
     }
 
-    /// Adds a stream. Returns its number, or `None` if the link is down.
-    fn add_outgoing(&self, stream: &Arc<Outgoing>) -> Option<u64> {
+    /// Adds a stream. Returns its number, `None` if the link is ending, and an error if it is down.
+    fn add_outgoing(&self, stream: &Arc<Outgoing>) -> Result<Option<u64>, ()> {
         let mut streams = lock(&self.outgoing);
+        if self.is_ending() {
+            return Ok(None);
+        }
         let number = streams.next_number();
-        streams.insert(number, stream.clone()).ok()?;
-        Some(number)
+        streams.insert(number, stream.clone())?;
+        Ok(Some(number))
     }
 
     fn forget_outgoing(&self, stream: u64) {
@@ -310,6 +317,8 @@ impl Link {
             LinkFrame::Withdraw { actor } => self.owner.peer_withdrew(self, actor),
             LinkFrame::Members(members) => self.owner.peer_named(self, members),
             LinkFrame::Bye => self.owner.peer_closed(self),
+            LinkFrame::Unused => self.owner.peer_is_done(self),
+            LinkFrame::Used => self.owner.peer_goes_on(self),
             LinkFrame::Ping => {}
         }
         Ok(())

@@ -3,6 +3,7 @@
 //! A node writes only its own names. Its last clone closes it.
 
 mod builder;
+mod looks;
 mod lookup;
 mod loopback;
 mod names;

@@ -6,6 +6,8 @@
 
 mod sim_broker;
 mod sim_engine;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -258,6 +258,7 @@ impl LinkEngine for Arc<BrokerEngine> {
             NodeEvent::Learnt { .. } => {}
             NodeEvent::Left(node) => self.forget(node),
             NodeEvent::Lost => self.watch_again(),
+            NodeEvent::Unused(node) => return !self.is_watched(node),
             NodeEvent::Wanted(node) => self.connect(node),
             NodeEvent::Sought { name, kind } => self.seek(name, kind),
             NodeEvent::Watched { prefix, is_begin } => self.watch(prefix, is_begin),

@@ -148,6 +148,7 @@ impl LinkEngine for Arc<Tcp> {
             NodeEvent::Lost => self.dials.look_again(),
             // All nodes are connected, and know all names of each other.
             NodeEvent::Wanted(_)
+            | NodeEvent::Unused(_)
             | NodeEvent::Sought { .. }
             | NodeEvent::Watched { .. }
             | NodeEvent::Named { .. } => {}

@@ -64,6 +64,11 @@ pub(crate) enum LinkFrame<'a> {
     Ping,
     /// The sender closes.
     Bye,
+    /// The sender does not use the link. It opens no stream before this is answered: the link ends, or
+    /// is [used](LinkFrame::Used).
+    Unused,
+    /// The sender uses the link, so it does not end.
+    Used,
 }
 
 /// Why a stream ends on the side that receives.

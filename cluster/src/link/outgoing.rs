@@ -89,15 +89,17 @@ impl Outgoing {
         }))
     }
 
-    /// Opens the stream over this link, if it has none. Senders may wait already.
+    /// Opens the stream over this link, if it has none and the link is not ending. Senders may wait
+    /// already.
     pub(crate) fn bind(self: &Arc<Self>, link: &Arc<Link>) {
         self.change(|state| {
             if state.link.is_some() || state.end.is_some() {
                 return;
             }
-            let Some(stream) = link.add_outgoing(self) else {
-                state.end = Some(Distance::Lost);
-                return;
+            let stream = match link.add_outgoing(self) {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return,
+                Err(()) => return state.end = Some(Distance::Lost),
             };
             let kind = (&*self.target.kind).into();
             let actor = self.target.actor;

@@ -44,6 +44,12 @@ pub(crate) trait LinkOwner: Send + Sync {
     /// Ends the link, since the peer closes.
     fn peer_closed(&self, link: &Arc<Link>);
 
+    /// Ends the link, since the peer does not use it, or says that it is used here.
+    fn peer_is_done(&self, link: &Arc<Link>);
+
+    /// Begins the streams that have waited, since the peer uses the link.
+    fn peer_goes_on(&self, link: &Arc<Link>);
+
     /// Returns a handle of the stream to this actor.
     fn outgoing(&self, target: Target) -> OutgoingHandle;
 

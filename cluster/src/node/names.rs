@@ -66,6 +66,8 @@ struct Peer {
     names: Names,
     /// The time in which nothing came.
     silent: Duration,
+    /// The time in which the link was not used.
+    unused: Duration,
 }
 
 /// The names of one node.
@@ -120,6 +122,7 @@ impl Peers {
             link: link.clone(),
             names: Names::default(),
             silent: Duration::ZERO,
+            unused: Duration::ZERO,
         };
         self.peers.insert(link.peer.member.name.clone(), peer);
     }
@@ -162,6 +165,18 @@ impl Peers {
             name, incarnation, ..
         } = &link.peer.member;
         (**name == *target.node && *incarnation == target.incarnation).then(|| link.clone())
+    }
+
+    /// Returns whether a node has a name that begins with `prefix`.
+    pub(crate) fn has_name(&self, node: &str, prefix: &str) -> bool {
+        let names = self.peers.get(node).map(|peer| &peer.names.by_name);
+        let first = names.and_then(|names| names.range(prefix.to_owned()..).next());
+        first.is_some_and(|(name, _)| name.starts_with(prefix))
+    }
+
+    /// Returns the peers at whose actors a stream can begin.
+    fn in_use(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.values().filter(|peer| !peer.link.is_ending())
     }
 
     /// Returns what this actor grants to each other node, if its node has published it.
@@ -281,7 +296,7 @@ impl Peers {
     pub(crate) fn holders(&self, name: &str, me: &ClusterMember) -> Vec<Target> {
         let own = self.own.get(name);
         let own = own.map(|publication| target(me, publication));
-        let others = self.peers.values().filter_map(|peer| {
+        let others = self.in_use().filter_map(|peer| {
             let publication = peer.names.get(name)?;
             Some(target(&peer.link.peer.member, publication))
         });
@@ -293,8 +308,7 @@ impl Peers {
     /// Returns all names with their kinds and nodes.
     pub(crate) fn all(&self, me: &str) -> Vec<(String, String, String)> {
         let nodes = self
-            .peers
-            .values()
+            .in_use()
             .map(|peer| (&*peer.link.peer.member.name, &peer.names));
         let nodes = nodes.chain([(me, &self.own)]);
         let names = nodes.flat_map(|(node, names)| {
@@ -305,10 +319,24 @@ impl Peers {
     }
 
     /// Looks at each link, `elapsed` after the last look. Returns those that are silent for `most`, or
-    /// would be before the next look.
-    pub(crate) fn look(&mut self, elapsed: Duration, most: Duration) -> Vec<Arc<Link>> {
-        let mut silent = Vec::new();
+    /// would be before the next look, and those that were not used for `most_unused`.
+    pub(crate) fn look(
+        &mut self,
+        elapsed: Duration,
+        most: Duration,
+        most_unused: Duration,
+    ) -> [Vec<Arc<Link>>; 2] {
+        let (mut silent, mut unused) = (Vec::new(), Vec::new());
         for peer in self.peers.values_mut() {
+            peer.unused = match peer.link.is_used() {
+                true => Duration::ZERO,
+                false => peer.unused + elapsed,
+            };
+            if peer.unused >= most_unused {
+                // If the peer uses the link, it has as much time again.
+                peer.unused = Duration::ZERO;
+                unused.push(peer.link.clone());
+            }
             let before = std::mem::take(&mut peer.silent);
             if !peer.link.look() {
                 peer.silent = before + elapsed;
@@ -317,7 +345,7 @@ impl Peers {
                 silent.push(peer.link.clone());
             }
         }
-        silent
+        [silent, unused]
     }
 
     /// Returns the shortest lease of this node and its peers.

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use event_listener::Event;
 use futures_lite::future::{Boxed, or};
-use greenroom::time::Instant;
 
+use super::looks;
 use super::loopback::Loopback;
 use super::names::{Peers, is_same_name};
 use crate::counts::NodeCounts;
@@ -21,9 +21,6 @@ use crate::error::{Distance, PublishError};
 use crate::limits::Limits;
 use crate::link::frame::{ClusterMember, Hello, LARGEST_MEMBER, LinkFrame, Publication};
 use crate::link::{ActorInbox, Link, LinkOwner, LinkWire, Outgoing, OutgoingHandle, Target, lock};
-
-/// The looks at a link in the time of a lease.
-const LOOKS: u32 = 10;
 
 pub(crate) struct NodeState {
     /// The hello that this node sends.
@@ -68,7 +65,7 @@ impl NodeState {
         self.peers().own_link = Some(link.clone());
         self.engine.spawn(Box::pin(wire.pass_on(link)));
         let this = Arc::downgrade(self);
-        self.engine.spawn(Box::pin(look(this)));
+        self.engine.spawn(Box::pin(looks::look(this)));
     }
 
     /// Returns why a node is not to be connected with this one, if that is so.
@@ -162,7 +159,10 @@ impl NodeState {
         let removed = self.peers().remove(link);
         link.down();
         if removed {
-            self.counts.lost_links.add();
+            // Nothing was lost with a link that both have ended.
+            if !link.is_ending() {
+                self.counts.lost_links.add();
+            }
             self.changed.notify(usize::MAX);
             self.engine.note(NodeEvent::Lost);
         }
@@ -301,12 +301,15 @@ impl NodeState {
             let peers = self.peers();
             (peers.link_of(&handle.target, own), peers.is_closed)
         };
-        match link {
-            Some(link) => handle.bind(&link),
-            None if is_closed => handle.end(Distance::Lost),
-            None => {
-                self.engine.note(NodeEvent::Wanted(&handle.target.node));
-                self.expire(&handle);
+        link.inspect(|link| handle.bind(link));
+        // There is no link, or it takes no stream since it is ending.
+        if !handle.is_bound() && handle.end_now().is_none() {
+            match is_closed {
+                true => handle.end(Distance::Lost),
+                false => {
+                    self.engine.note(NodeEvent::Wanted(&handle.target.node));
+                    self.expire(&handle);
+                }
             }
         }
         handle
@@ -326,7 +329,7 @@ impl NodeState {
         }));
     }
 
-    fn lease(&self) -> Duration {
+    pub(super) fn lease(&self) -> Duration {
         self.hello.lease()
     }
 
@@ -355,44 +358,6 @@ impl NodeState {
         drop(own);
         self.changed.notify(usize::MAX);
         drop(self.engine.stop());
-    }
-
-    /// Returns how long a peer may be silent.
-    fn patience(&self) -> Duration {
-        self.lease() * 3 / 2
-    }
-
-    /// Looks at each link once: pings if nothing was pushed, and ends those that are silent.
-    fn look_at_links(&self, elapsed: Duration) {
-        // If this node itself was stopped, its peers may have frames under way.
-        let elapsed = elapsed.min(2 * self.lease() / LOOKS);
-        let silent = self.peers().look(elapsed, self.patience());
-        silent.iter().for_each(|link| self.down(link));
-    }
-
-    /// Returns the time from one look to the next: a part of the shortest lease.
-    fn time_to_look(&self) -> Duration {
-        self.peers().shortest_lease(self.lease()) / LOOKS
-    }
-}
-
-/// Looks at the links as long as the node exists.
-async fn look(state: Weak<NodeState>) {
-    let mut last = Instant::now();
-    loop {
-        let Some(this) = state.upgrade() else { return };
-        // A new peer may have a shorter lease.
-        let changed = this.changed.listen();
-        let time = this.time_to_look().saturating_sub(last.elapsed());
-        let sleep = this.engine.sleep(time);
-        drop(this);
-        or(changed, sleep).await;
-        let Some(this) = state.upgrade() else { return };
-        let elapsed = last.elapsed();
-        if elapsed >= this.time_to_look() {
-            last = Instant::now();
-            this.look_at_links(elapsed);
-        }
     }
 }
 
@@ -440,6 +405,17 @@ impl LinkOwner for NodeState {
         self.down(link);
         let left = NodeEvent::Left(&link.peer.member.name);
         self.engine.note(left);
+    }
+
+    fn peer_is_done(&self, link: &Arc<Link>) {
+        self.end_unused(link);
+    }
+
+    fn peer_goes_on(&self, link: &Arc<Link>) {
+        link.go_on();
+        let waiting = self.streams_to(&link.peer.member);
+        waiting.iter().for_each(|stream| stream.bind(link));
+        self.changed.notify(usize::MAX);
     }
 
     fn outgoing(&self, target: Target) -> OutgoingHandle {

@@ -19,15 +19,19 @@ use crate::node::NodeState;
 const MOST_GREETINGS: usize = 1 << 10;
 
 impl BrokerEngine {
-    /// Begins to connect with a node, unless that has begun.
+    /// Begins to connect with a node, unless that has begun. If the link to it is ending, that begins
+    /// afterwards.
     pub(super) fn connect(&self, node: &str) {
         let peer = Token::new(node);
         let epoch = greenroom::sim::random();
         {
             let mut links = lock(&self.links);
             let is_full = links.0.len() >= MOST_GREETINGS && links.0.len() > self.most_peers;
-            if peer == self.me || is_full || links.0.contains_key(&peer) {
-                return;
+            match links.0.get_mut(&peer) {
+                Some(PeerLink::Up(up)) => return up.is_wanted = up.link.is_ending(),
+                Some(PeerLink::Greeted { .. }) => return,
+                None if peer == self.me || is_full => return,
+                None => {}
             }
             let greeted = PeerLink::Greeted { epoch, ticks: 0 };
             links.0.insert(peer.clone(), greeted);
@@ -154,6 +158,7 @@ impl BrokerEngine {
             connection,
             is_due: false,
             is_blocked: false,
+            is_wanted: false,
         };
         self.solve(from);
         let mut links = lock(&self.links);

@@ -12,6 +12,7 @@ use super::posts::Post;
 use super::subject::{PacketSubject, Token, is_question, sender};
 use super::wire::{BrokerWire, whole_frames};
 use super::{BrokerEngine, TICK};
+use crate::engine::NodeEvent;
 use crate::link::frame::{LENGTH, VERSION, first};
 use crate::link::{Link, LinkOwner, lock};
 use crate::node::NodeState;
@@ -40,6 +41,8 @@ pub(super) struct UpLink {
     pub(super) is_due: bool,
     /// Whether frames wait for a grant.
     pub(super) is_blocked: bool,
+    /// Whether there is to be another link once this one has ended.
+    pub(super) is_wanted: bool,
 }
 
 impl UpLink {
@@ -70,6 +73,12 @@ impl Links {
             PeerLink::Up(up) => up.has_work(),
             PeerLink::Greeted { .. } => true,
         })
+    }
+
+    /// Takes the link of this wire out, if it is there.
+    fn take(&mut self, wire: &BrokerWire) -> Option<PeerLink> {
+        self.up(&wire.peer, wire.epoch)?;
+        self.0.remove(&wire.peer)
     }
 
     /// Ends the greeting of a node.
@@ -177,12 +186,7 @@ impl BrokerEngine {
     }
 
     pub(super) fn remove(&self, wire: &BrokerWire) {
-        let mut links = lock(&self.links);
-        let removed = match links.up(&wire.peer, wire.epoch) {
-            Some(_) => links.0.remove(&wire.peer),
-            None => None,
-        };
-        drop(links);
+        let removed = lock(&self.links).take(wire);
         drop(removed);
     }
 
@@ -343,15 +347,19 @@ impl BrokerEngine {
                 self.posts.push(subject.clone(), packet);
             }
         }
-        let cut = links.up(peer, epoch).map(|up| up.link.clone());
+        // In one step: whoever wants another link meanwhile finds this one, or none.
+        let cut = links.take(wire);
         drop(links);
-        self.remove(wire);
         self.send(peer, &Packet::Cut { epoch });
         // Of a link that was cut for its backlog. Not here, where a sender may have any lock.
-        if let (Some(link), Some(state)) = (cut, self.state.get().cloned()) {
+        if let (Some(PeerLink::Up(up)), Some(state)) = (cut, self.state.get().cloned()) {
             self.tasks.spawn(Box::pin(async move {
-                let state = state.upgrade();
-                state.inspect(|state| state.down(&link));
+                let Some(state) = state.upgrade() else { return };
+                state.down(&up.link);
+                if up.is_wanted {
+                    let node = &up.link.peer.member.name;
+                    state.engine.note(NodeEvent::Wanted(node));
+                }
             }));
         }
     }

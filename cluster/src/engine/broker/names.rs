@@ -118,6 +118,16 @@ impl BrokerEngine {
         }
     }
 
+    /// Returns whether this node watches a name of that one, which comes and goes over their link.
+    pub(super) fn is_watched(&self, node: &str) -> bool {
+        let watched = lock(&self.questions.all).watched.clone();
+        let Some(state) = self.state() else {
+            return false;
+        };
+        let peers = state.peers();
+        watched.keys().any(|prefix| peers.has_name(node, prefix))
+    }
+
     fn ask_which(&self, prefix: &str) {
         let subject = PacketSubject::Watch { from: &self.me }.text();
         let prefix = prefix.into();

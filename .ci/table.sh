@@ -52,6 +52,8 @@ readonly TABLE='
   clippy_cluster         600  beside  each  failed   clippy .
   cluster                900  beside  each  failed   .
   nats                   600  beside  each  skipped  nats .
+  clippy_durable         300  beside  each  failed   clippy .
+  durable                600  beside  each  failed   .
   features_docs          600  beside  all   failed   .
   clippy_loom            300  beside  all   failed   clippy .
   clippy_tokio           600  beside  all   failed   clippy tokio
@@ -68,6 +70,8 @@ readonly TABLE='
   nats_all              1800  beside  all   skipped  nats .
   cluster_bench         3600  beside  all   failed   clippy cluster/bench
   cluster_fuzz          1200  beside  all   failed   cluster/fuzz
+  durable_all           3000  beside  all   failed   .
+  durable_bench          600  beside  all   failed   clippy durable/bench
   clippy_winit           300  beside  all   failed   clippy examples/winit
   peers                  900  beside  all   failed   benches/peers
   comparison             900  beside  all   failed   benches/comparison

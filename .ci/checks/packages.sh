@@ -105,6 +105,45 @@ cluster_bench() {
         --target-dir target/cluster_bench -- run 1 1000
 }
 
+# Lints and documentation of greenroom-durable. It has at most 40 crates beside those of the core.
+clippy_durable() {
+    local core count
+    cargo clippy --locked --all-targets --all-features -p greenroom-durable -- -D warnings
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --all-features -p greenroom-durable
+    core=$(cargo tree --locked -e normal,build --prefix none -p greenroom | sort -u | wc -l)
+    count=$(cargo tree --locked -e normal,build --prefix none -p greenroom-durable | sort -u | wc -l)
+    echo "$((count - core)) crates, of at most 40"
+    [ "$((count - core))" -le 40 ]
+}
+
+# Tests of greenroom-durable, in simulations and with real files.
+durable() {
+    cargo test --locked --all-features -p greenroom-durable
+}
+
+# Histories of greenroom-durable from 10 000 seeds, 1000 crashes of its processes, and all cuts of its
+# files.
+durable_all() {
+    GREENROOM_SEEDS=10000 cargo test --locked --release -p greenroom-durable --test it model
+    GREENROOM_CRASHES=1000 cargo test --locked --release -p greenroom-durable --test it crashes
+    GREENROOM_CUTS=all cargo test --locked --release -p greenroom-durable --lib cuts
+    GREENROOM_WAITING=1000000 cargo test --locked --release -p greenroom-durable --lib costs
+}
+
+# Lints of durable/bench, and a short round of each case. Its figures are reported, not checked.
+durable_bench() {
+    local case
+    cargo clippy --locked --all-targets --manifest-path durable/bench/Cargo.toml \
+        --target-dir target/durable_bench -- -D warnings
+    cargo build --locked --manifest-path durable/bench/Cargo.toml --target-dir target/durable_bench
+    for case in put job append replay; do
+        target/durable_bench/debug/ours "$case" 2000
+    done
+    for case in put append; do
+        target/durable_bench/debug/by_hand "$case" 2000
+    done
+}
+
 # Fuzzers of what clients of greenroom-http send, for a while.
 http_fuzz() {
     fuzz http -runs=200000 query envelope framing

@@ -175,7 +175,10 @@ impl<M: Send + 'static> Name<M> {
         });
         // The member that was replaced, or that was refused, is dropped outside the lock.
         drop(member);
-        names.wake(&self.name, entered.unwrap_or(Err(RegisterError::NoRuntime))?);
+        names.wake(
+            &self.name,
+            entered.unwrap_or(Err(RegisterError::NoRuntime))?,
+        );
         Ok(())
     }
 

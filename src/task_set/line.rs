@@ -1,8 +1,8 @@
 //! The line of a set with a limit: how many of its tasks run, and which ones wait.
 //!
 //! # Invariants
-//! - SET-LINE-1: while a task waits, as many run as may. A task that ends gives its turn to the
-//!   first one that waits, which is not in the line any more when it is woken.
+//! - SET-LINE-1: while a task waits, as many run as may. A task that ends gives its turn to the first
+//!   one that waits, which is not in the line any more when it is woken.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub(super) struct TaskLine {
 #[derive(Default)]
 struct LineState {
     running: usize,
-    /// By their numbers, which increase with each spawn.
-    waiting: BTreeMap<u64, KeptWaker>,
+    /// By their numbers, which increase with each spawn. A task that was not polled has no waker.
+    waiting: BTreeMap<u64, Option<KeptWaker>>,
 }
 
 impl TaskLine {
@@ -37,7 +37,7 @@ impl TaskLine {
         let next = state.waiting.pop_first();
         state.running -= usize::from(next.is_none());
         drop(state);
-        if let Some((_, waker)) = next {
+        if let Some((_, Some(waker))) = next {
             waker.wake();
         }
     }
@@ -47,63 +47,56 @@ impl TaskLine {
 pub(super) struct LinePart {
     line: Arc<TaskLine>,
     number: u64,
-    state: PartState,
-}
-
-#[derive(PartialEq, Eq)]
-enum PartState {
-    Outside,
-    /// It is in the line, or was given a turn.
-    Waiting,
-    Running,
+    /// It has a turn, and not only a place in the line.
+    has_turn: bool,
 }
 
 impl LinePart {
+    /// Gives a turn to a task that is to be spawned, or adds it to the end of the line.
     pub(super) fn new(line: &Arc<TaskLine>, number: u64) -> Self {
+        let mut state = line.state.lock();
+        let has_turn = state.running < line.limit;
+        match has_turn {
+            true => state.running += 1,
+            false => drop(state.waiting.insert(number, None)),
+        }
+        drop(state);
         LinePart {
             line: line.clone(),
             number,
-            state: PartState::Outside,
+            has_turn,
         }
     }
 
     /// Waits until the task may run.
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
-        if self.state == PartState::Running {
+        if self.has_turn {
             return Poll::Ready(());
         }
-        let kept = KeptWaker::new(cx.waker());
+        let mut kept = Some(KeptWaker::new(cx.waker()));
         let mut state = self.line.state.lock();
-        let may_run = match self.state {
-            PartState::Outside => state.running < self.line.limit,
-            // (SET-LINE-1) It was given a turn, which is counted.
-            _ => !state.waiting.contains_key(&self.number),
-        };
-        if may_run {
-            state.running += usize::from(self.state == PartState::Outside);
-            drop(state);
-            self.state = PartState::Running;
-            return Poll::Ready(());
+        // (SET-LINE-1) It was given a turn if it is not in the line any more.
+        match state.waiting.get_mut(&self.number) {
+            Some(waker) => std::mem::swap(waker, &mut kept),
+            None => self.has_turn = true,
         }
-        let old = state.waiting.insert(self.number, kept);
         drop(state);
-        drop(old);
-        self.state = PartState::Waiting;
-        Poll::Pending
+        // Not under the lock, since the drop of a waker may be user code.
+        drop(kept);
+        match self.has_turn {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
     }
 }
 
 impl Drop for LinePart {
     fn drop(&mut self) {
-        let has_turn = match self.state {
-            PartState::Outside => false,
-            PartState::Waiting => {
-                let left = self.line.state.lock().waiting.remove(&self.number);
-                left.is_none()
-            }
-            PartState::Running => true,
+        let left = match self.has_turn {
+            true => None,
+            false => self.line.state.lock().waiting.remove(&self.number),
         };
-        if has_turn {
+        if left.is_none() {
             self.line.pass_on();
         }
     }

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::StreamExt;
 use greenroom::{Fault, Runtime, TaskSet, spawn_local, yield_now};
@@ -25,7 +25,6 @@ in_every_home!(
     at_most_as_many_tasks_run_as_the_limit_allows,
     tasks_with_a_limit_begin_in_the_order_of_their_spawns,
     a_task_that_ends_in_any_way_lets_the_next_one_begin,
-    results_that_are_always_there_let_other_tasks_run,
     the_future_is_dropped_before_the_result_comes,
 );
 
@@ -217,29 +216,16 @@ fn at_most_as_many_tasks_run_as_the_limit_allows(home: &Home) {
 
 fn tasks_with_a_limit_begin_in_the_order_of_their_spawns(home: &Home) {
     home.block_on(async {
-        let (begun, gate) = (Log::default(), Gate::default());
+        let begun = Log::default();
         let mut set = TaskSet::new().limit(1);
-        let mut spawn = |n| {
-            let (begun, gate) = (begun.clone(), gate.clone());
-            set.spawn_on(&home.runtime, async move {
-                begun.add(n);
-                gate.wait().await;
-            });
-        };
-        spawn(0);
-        while begun.len() == 0 {
-            yield_now().await;
+        for n in 0..20 {
+            let begun = begun.clone();
+            set.spawn_on(&home.runtime, async move { begun.add(n) });
         }
-        (1..20).for_each(spawn);
-        // All others are in the line when the first one ends.
-        while home.runtime.stats().tasks < 20 {
-            yield_now().await;
-        }
-        gate.open();
         while let Some(result) = set.next().await {
             result.unwrap();
         }
-        assert!(begun.take().into_iter().eq(0..20));
+        assert_eq!(begun.take(), (0..20).collect::<Vec<_>>());
     });
 }
 
@@ -261,27 +247,6 @@ fn a_task_that_ends_in_any_way_lets_the_next_one_begin(home: &Home) {
         }
         assert_eq!((values, faults), (2, 2));
     });
-}
-
-fn results_that_are_always_there_let_other_tasks_run(home: &Home) {
-    let runtime = home.runtime.clone();
-    home.block_on(home.spawn_task(async move {
-        let (mut set, done) = (TaskSet::new(), Log::default());
-        for n in 0..200 {
-            let done = done.clone();
-            set.spawn_on(&runtime, async move { done.add(n) });
-        }
-        while done.len() < 200 {
-            yield_now().await;
-        }
-        let mut most = Box::pin(async {
-            for _ in 0..199 {
-                set.next().await.unwrap().unwrap();
-            }
-        });
-        assert!(poll_here(&mut most).await.is_pending(), "it yields");
-        most.await;
-    }));
 }
 
 fn the_future_is_dropped_before_the_result_comes(home: &Home) {
@@ -402,5 +367,28 @@ fn a_local_task_elsewhere_is_refused_where_it_is_spawned() {
         assert_eq!((&*file, line), (file!(), here));
         let (text, ..) = panic_of(|| drop(TaskSet::<()>::new().limit(0)));
         assert_eq!(text, "the limit is 0, but must be at least 1");
+    });
+}
+
+#[test]
+fn results_that_are_always_there_let_other_tasks_run() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let is_seen = is_over.clone();
+        let takes = runtime.spawn(async move {
+            let mut set = TaskSet::new();
+            while !is_seen.load(Ordering::Relaxed) {
+                for _ in 0..100 {
+                    set.spawn(async {});
+                }
+                while let Some(result) = set.next().await {
+                    result.unwrap();
+                }
+            }
+        });
+        let other = runtime.spawn(async move { is_over.store(true, Ordering::Relaxed) });
+        runtime.block_on(other);
+        runtime.block_on(takes);
     });
 }

@@ -297,6 +297,8 @@ fn names(home: &Home) {
         let holder = home.spawn(actor(|mut cx: Context<u32>| async move { cx.recv().await }));
         name.register(&holder).unwrap();
         leaves("wait until it is free", name.wait_until_free());
+        holder.stop();
+        name.wait_until_free().await;
     });
 }
 

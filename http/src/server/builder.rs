@@ -376,8 +376,8 @@ impl ServerBuilder {
         self.mount(Mount::fixed("/", page))
     }
 
-    /// Adds a page at its own path: [`metrics`](crate::metrics) or
-    /// [`actors_page`](crate::actors_page). Without it, the path is that of a type.
+    /// Adds a page at its own path: [`metrics`](crate::metrics),
+    /// [`actors_page`](crate::actors_page) or [one of the program](Mount::page). Without it, the path is that of a type.
     pub fn mount(mut self, page: Mount) -> Self {
         self.pages.insert(page.path(), page);
         self

@@ -11,7 +11,7 @@ use crate::counts::Numbers;
 use crate::message::HttpResponse;
 
 /// A page for [`ServerBuilder::mount`](crate::ServerBuilder::mount), which
-/// [`metrics`](crate::metrics) or [`actors_page`](crate::actors_page) makes.
+/// [`metrics`](crate::metrics), [`actors_page`](crate::actors_page) or [`page`](Mount::page) makes.
 #[derive(Clone)]
 #[must_use = "a page does nothing until it is mounted"]
 pub struct Mount {
@@ -37,6 +37,23 @@ impl Mount {
             spools: Vec::new(),
             collectors: Vec::new(),
         }
+    }
+
+    /// Creates a page of the program, such as `/jobs`, which this function makes for each request. The
+    /// function may block: it is called on a blocking thread.
+    ///
+    /// ```
+    /// use greenroom_http::{HttpResponse, Mount, Server};
+    ///
+    /// let page = Mount::page("/version", || HttpResponse::new(200, "1.2.3"));
+    /// let server = Server::bind("127.0.0.1:0").mount(page);
+    /// # drop(server);
+    /// ```
+    pub fn page(
+        path: &'static str,
+        respond: impl Fn() -> HttpResponse + Send + Sync + 'static,
+    ) -> Self {
+        Mount::new(path, move |_, _| respond())
     }
 
     /// Creates a page that is always the same.

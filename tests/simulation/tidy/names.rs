@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{code_of, is_test, package_sources};
 
 /// The names that several types share, each with its reason.
-const SHARED: [(&str, &str); 1] = [("Limits", "each network package has its own, of one kind")];
+const SHARED: [(&str, &str); 2] = [
+    ("Job", "work for a market, or for a queue that outlives it"),
+    ("Limits", "each package has its own, of one kind"),
+];
 
 /// Returns the name of the type that a line declares.
 fn declared(line: &str) -> Option<&str> {

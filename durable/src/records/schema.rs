@@ -1,0 +1,175 @@
+//! The tables, as steps: a file of version n has had the first n of them.
+//!
+//! A step that was published is never changed. A row has a sum of what never changes in it, so that
+//! a damaged page is reported. No index is larger than its use: each is partial.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::StoreOpenProblem;
+
+/// "grnd" in ASCII: marks a file as a store.
+const APPLICATION: i64 = 0x6772_6e64;
+
+/// A job that may be taken when it is due.
+pub(crate) const READY: i64 = 0;
+/// A job behind another one of its key.
+pub(crate) const HELD: i64 = 1;
+pub(crate) const RUNNING: i64 = 2;
+pub(crate) const DEAD: i64 = 3;
+/// Its outcome and its id are kept for a while.
+pub(crate) const ENDED: i64 = 4;
+
+const STEPS: [&str; 2] = [JOBS, JOURNALS];
+
+const JOBS: &str = "
+CREATE TABLE store(
+  only INTEGER PRIMARY KEY CHECK (only = 1),
+  boot TEXT NOT NULL,      -- the start of the machine in which the clock was set
+  ahead INTEGER NOT NULL,  -- ms that the clock of the store is ahead of that of the machine
+  seen INTEGER NOT NULL,   -- ms: the latest time that was written
+  token INTEGER NOT NULL   -- the last token that was given away
+);
+CREATE TABLE queue(
+  queue INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  paused INTEGER NOT NULL DEFAULT 0,
+  waiting INTEGER NOT NULL DEFAULT 0,
+  running INTEGER NOT NULL DEFAULT 0,
+  dead INTEGER NOT NULL DEFAULT 0,
+  done INTEGER NOT NULL DEFAULT 0,
+  minute INTEGER NOT NULL DEFAULT 0,   -- since 1970, of the last end
+  ended INTEGER NOT NULL DEFAULT 0,    -- in that minute
+  before INTEGER NOT NULL DEFAULT 0    -- in the minute before
+);
+CREATE TABLE kind(kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE job(
+  seq INTEGER PRIMARY KEY,
+  queue INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  priority INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  id TEXT,
+  key TEXT,
+  attempt INTEGER NOT NULL DEFAULT 0,
+  yields INTEGER NOT NULL DEFAULT 0,   -- 1: it lets others of its key pass while it waits
+  cancel INTEGER NOT NULL DEFAULT 0,   -- running: 1 if it was cancelled; ended: 1 likewise
+  token INTEGER,
+  until INTEGER,                       -- running: of its lease; ended: of its outcome
+  reason TEXT,
+  progress BLOB,
+  sum INTEGER NOT NULL,
+  payload BLOB NOT NULL
+);
+CREATE UNIQUE INDEX job_id ON job(queue, id) WHERE id IS NOT NULL;
+CREATE INDEX job_ready ON job(queue, priority DESC, due) WHERE state = 0;
+CREATE INDEX job_key ON job(queue, key, state, due) WHERE key IS NOT NULL AND state < 3;
+CREATE INDEX job_running ON job(queue, until) WHERE state = 2;
+CREATE INDEX job_dead ON job(queue) WHERE state = 3;
+CREATE INDEX job_ended ON job(until) WHERE state = 4;
+";
+
+const JOURNALS: &str = "
+CREATE TABLE stream(
+  stream INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  key TEXT NOT NULL,
+  position INTEGER NOT NULL DEFAULT 0,  -- of the last event
+  token INTEGER NOT NULL DEFAULT 0,     -- of the one who has appended last
+  chain INTEGER NOT NULL DEFAULT 0,     -- the sum of all events
+  UNIQUE(name, key)
+);
+CREATE TABLE event(
+  stream INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  chain INTEGER NOT NULL,               -- the sum of this event and of all before it
+  payload BLOB NOT NULL,
+  PRIMARY KEY(stream, position)
+) WITHOUT ROWID;
+CREATE TABLE snapshot(
+  stream INTEGER PRIMARY KEY,
+  position INTEGER NOT NULL,
+  chain INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  payload BLOB NOT NULL
+);
+CREATE TABLE lease(
+  name TEXT PRIMARY KEY,
+  token INTEGER NOT NULL,
+  until INTEGER NOT NULL                -- 0 if it was given back
+) WITHOUT ROWID;
+";
+
+/// Creates or completes the tables.
+pub(crate) fn complete(connection: &mut Connection) -> Result<(), StoreOpenProblem> {
+    let known = STEPS.len() as i64;
+    if check(connection)? == known {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it meanwhile.
+    let found = check(&transaction)?;
+    for step in &STEPS[found as usize..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", known)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Returns the version of the file, which is 0 for an empty one.
+pub(crate) fn check(connection: &Connection) -> Result<i64, StoreOpenProblem> {
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (application, found) = (number("application_id")?, number("user_version")?);
+    let known = STEPS.len() as i64;
+    if application == APPLICATION {
+        return match found {
+            0.. if found <= known => Ok(found),
+            _ => Err(StoreOpenProblem::Newer { found, known }),
+        };
+    }
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0))?;
+    match tables {
+        0 => Ok(0),
+        _ => Err(StoreOpenProblem::Foreign),
+    }
+}
+
+/// Creates the tables as an older version of this package did, for tests.
+#[cfg(test)]
+pub(crate) fn create_older(connection: &Connection, version: usize) {
+    for step in &STEPS[..version] {
+        connection.execute_batch(step).unwrap();
+    }
+    connection
+        .pragma_update(None, "application_id", APPLICATION)
+        .unwrap();
+    connection
+        .pragma_update(None, "user_version", version as i64)
+        .unwrap();
+}
+
+/// A sum of bytes that follow each other: FNV-1a in 64 bits. A single changed byte always shows.
+pub(crate) struct Sum(u64);
+
+impl Sum {
+    pub(crate) fn new(before: i64) -> Self {
+        Sum(before as u64 ^ 0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Adds bytes, and where they end.
+    pub(crate) fn add(mut self, bytes: &[u8]) -> Self {
+        for byte in bytes.iter().chain(&(bytes.len() as u64).to_le_bytes()) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        self
+    }
+
+    pub(crate) fn end(self) -> i64 {
+        self.0 as i64
+    }
+}

@@ -1,0 +1,14 @@
+//! The behaviour of greenroom-durable, in simulations and with real files.
+
+mod support;
+
+mod clock;
+mod crashes;
+mod files;
+mod fork;
+mod journals;
+mod keys;
+mod leases;
+mod model;
+mod queues;
+mod retries;

@@ -1,0 +1,101 @@
+//! The program `greenroom-durable`, run as its users run it.
+
+use std::path::Path;
+use std::process::Command;
+
+use greenroom_durable::{Job, Serve, Store, Stored};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Letter(String);
+
+impl Stored for Letter {
+    const KIND: &'static str = "letter/1";
+}
+
+/// Runs the program. Returns its exit status and what it has written.
+fn run(file: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom-durable"));
+    let output = command.arg(file).args(words).output().unwrap();
+    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.code(), out, error)
+}
+
+#[test]
+fn it_shows_queues_and_dead_letters_puts_them_again_and_removes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("letters.db");
+    greenroom::run(async {
+        let store = Store::sqlite(&file).open().await.unwrap();
+        let queue = store.queue::<Letter>("letters").open().await.unwrap();
+        let workers = queue.serve(Serve::workers(1), |_| async { Err::<(), _>("no stamp") });
+        let workers = workers.await.unwrap();
+        // It is not tried: its kind is not known.
+        let unknown = store.queue::<Other>("letters").open().await.unwrap();
+        for id in ["one", "two"] {
+            unknown
+                .put(Job::new(Other(7)).id(id).key("a\nb"))
+                .await
+                .unwrap();
+            queue.outcome(id).await.unwrap();
+        }
+        workers.stop().await;
+
+        // Beside the open store.
+        let (code, out, _) = run(&file, &["status"]);
+        assert_eq!(code, Some(0));
+        let status = "      0       0       0       2        0       0       0s  letters\n";
+        assert!(out.ends_with(status), "{out}");
+        let (_, out, _) = run(&file, &["dead", "letters"]);
+        let kind = "kind \"other/1\", id Some(\"one\"), key Some(\"a\\nb\")";
+        let kind = kind.replace("Some(", "").replace(')', "");
+        assert!(out.contains(&kind), "{out}");
+        assert!(
+            out.contains("  its payload cannot be decoded: its kind is"),
+            "{out}"
+        );
+        assert!(out.contains("\n  7\n"), "{out}");
+
+        assert_eq!(run(&file, &["requeue", "letters", "1"]).1, "1 put again\n");
+        assert_eq!(queue.status().await.unwrap().waiting, 1);
+        assert_eq!(run(&file, &["drop", "letters", "all"]).1, "1 removed\n");
+        assert_eq!(queue.status().await.unwrap().dead, 0);
+        let (code, _, error) = run(&file, &["drop", "letters", "1"]);
+        assert_eq!(
+            (code, &*error),
+            (Some(1), "\"letters\" has no dead letter 1\n")
+        );
+        store.close().await;
+    });
+    assert_eq!(
+        run(&file, &["check"]),
+        (
+            Some(0),
+            "1 jobs, 0 events, 0 damages\n".into(),
+            String::new()
+        )
+    );
+}
+
+#[derive(Serialize, Deserialize)]
+struct Other(u32);
+
+impl Stored for Other {
+    const KIND: &'static str = "other/1";
+}
+
+#[test]
+fn wrong_arguments_and_missing_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("letters.db");
+    let (code, _, error) = run(&file, &["status"]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("letters.db: No such file"), "{error}");
+    let (code, _, error) = run(&file, &[]);
+    assert_eq!(code, Some(2));
+    assert!(
+        error.contains("Usage: greenroom-durable FILE status"),
+        "{error}"
+    );
+    assert!(!file.exists());
+}

@@ -5,6 +5,7 @@
 //! woken ([`Wake`]), and the caller schedules that task.
 
 mod closing;
+mod conflating;
 mod conflation;
 mod contents;
 mod displacing;
@@ -13,6 +14,7 @@ mod line;
 mod loans;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+mod overflow;
 mod queue;
 mod receive;
 mod reserve;
@@ -23,12 +25,13 @@ mod tests;
 mod traced;
 mod undelivered;
 
-pub(crate) use conflation::{Conflated, Conflation};
+pub(crate) use conflating::Conflated;
+pub(crate) use conflation::Conflation;
 pub(crate) use contents::{Mailbox, Refused};
-pub use displacing::Overflow;
-pub(crate) use displacing::{DisplacedMessage, Displacing};
 pub(crate) use extras::{AnyBond, HookOptions, Hooks, LabelFn, MailboxOptions};
 pub(crate) use line::LineEntry;
+pub use overflow::Overflow;
+pub(crate) use overflow::{DisplacedMessage, Displacing};
 pub(crate) use queue::{Batch, TakenMessage};
 pub(crate) use send::wake_foreign;
 pub(crate) use state::{Flags, RunOutcome, RunStart, Termination, Wake};

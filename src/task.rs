@@ -22,13 +22,13 @@ mod task_header;
 mod unordered;
 mod waits;
 
-pub(crate) use executor::{ActorExecutor, Executor};
+pub(crate) use executor::{ActorExecutor, Executor, TaskName};
 pub(crate) use header::{Delivery, Ending, Header, Label, Look, SenderAction, VTable, look_at};
 pub(crate) use hooks::{MessageEvent, MessageInfo, TaskHooks};
 pub(crate) use job::{HostedJob, JobEnd};
 pub(crate) use key::{LiveIndex, TaskKey};
 pub(crate) use large::is_large;
-pub(crate) use named::{Named, TaskName};
+pub(crate) use named::Named;
 pub use plain::Task;
 pub(crate) use plain::{cancelled, spawn, spawn_own, spawn_unchecked};
 pub use run::{current_actor, is_contained};

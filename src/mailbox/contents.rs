@@ -24,8 +24,8 @@
 
 use std::sync::Arc;
 
-use super::displacing::{Displacing, Overflow};
 use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, Hooks, MailboxExtras, MailboxOptions};
+use super::overflow::{Displacing, Overflow};
 use super::queue::{Batch, MessageQueue, Spare};
 use super::state::{Flags, MailboxState, Wake};
 use crate::sync::atomic::AtomicU32;

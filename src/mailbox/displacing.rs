@@ -4,60 +4,14 @@
 //! caller. So an accepted message is received, drained or displaced, once. Room that a permit has
 //! is never taken.
 
-use super::conflation::Conflation;
 use super::contents::{Contents, Mailbox, Refused};
-use super::queue::{Emptied, Spare};
+use super::overflow::{DisplacedMessage, Overflow};
+use super::queue::Spare;
 use super::state::{Flags, Wake};
 use crate::sync::mutant;
 
-/// What is done if there is no room, neither in the bounded mailbox of an
-/// [actor](crate::ActorBuilder::overflow) nor in the queue of a
-/// [spool](crate::spool::SpoolBuilder::overflow).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Overflow {
-    /// Senders wait for room. A spool does not do this.
-    #[default]
-    Wait,
-    /// The newest message or request is refused.
-    Newest,
-    /// The oldest one is displaced: it gives way to the newest.
-    Oldest,
-}
-
-/// What a bounded mailbox does with messages that it displaces; constant from its creation.
-pub(crate) struct Displacing<M> {
-    pub(crate) overflow: Overflow,
-    /// The function for displaced messages.
-    pub(crate) on_displaced: Option<OnDisplaced<M>>,
-    /// How a message replaces the waiting one of its key.
-    pub(crate) conflation: Option<Conflation<M>>,
-}
-
-type OnDisplaced<M> = Box<dyn Fn(M) + Send + Sync>;
-
-impl<M> Default for Displacing<M> {
-    fn default() -> Self {
-        Displacing {
-            overflow: Overflow::Wait,
-            on_displaced: None,
-            conflation: None,
-        }
-    }
-}
-
 /// Whom a new message wakes, and the message that has given way to it.
 pub(super) type Appended<M> = (Wake, Option<DisplacedMessage<M>>);
-
-/// A message that has given way to a newer one.
-pub(crate) struct DisplacedMessage<M> {
-    pub(crate) message: M,
-    /// The actor that has sent it, if the mailbox is traced.
-    pub(crate) from: Option<u64>,
-    /// The number of messages behind it in the queue.
-    pub(crate) newer: usize,
-    /// Its block, if it was the last message there.
-    _emptied: Option<Emptied<M>>,
-}
 
 impl<M> Mailbox<M> {
     /// Returns whether senders never wait for room.

@@ -16,8 +16,8 @@ use std::panic::RefUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::displacing::Displacing;
 use super::line::Line;
+use super::overflow::Displacing;
 use crate::blocks;
 use crate::contain::KeptWaker;
 use crate::sync::Mutex;

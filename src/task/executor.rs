@@ -11,6 +11,7 @@
 //!   it run its tasks, or else a clone.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::task::Waker;
 
 use super::header::Header;
@@ -18,10 +19,12 @@ use super::header::Header;
 use super::header::Label;
 use super::hooks::TaskHooks;
 use super::key::LiveIndex;
-use super::named::TaskName;
 use super::run::BATCH;
 use super::runnable::Runnable;
 use super::waits::NotedWaits;
+
+/// The name of a plain task.
+pub(crate) type TaskName = Arc<Box<str>>;
 
 /// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1
 /// for bitwise copies.

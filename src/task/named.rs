@@ -3,16 +3,12 @@
 //! A task without one need not pay for it: so the name is beside the executor in the task's cell,
 //! and not in the header of all tasks.
 
-use std::sync::Arc;
 use std::task::Waker;
 
-use super::executor::Executor;
+use super::executor::{Executor, TaskName};
 use super::hooks::TaskHooks;
 use super::key::LiveIndex;
 use super::runnable::Runnable;
-
-/// The name of a plain task.
-pub(crate) type TaskName = Arc<Box<str>>;
 
 /// An executor, with the name of the one task that it is for.
 #[derive(Clone)]

@@ -328,7 +328,7 @@ fn a_panic_of_the_function_is_reported_and_loses_nothing() {
         };
         let runtime = Runtime::builder().workers(1).on_fault(on_fault);
         let runtime = runtime.build().unwrap();
-        let kept = runtime.block_on(async {
+        let kept = runtime.block_on(runtime.spawn(async {
             let keeps = collects(1, Overflow::Oldest).name("keeps");
             let keeps = keeps.on_displaced(|number| assert_ne!(number, 1, "bomb"));
             let keeps = keeps.spawn();
@@ -336,7 +336,7 @@ fn a_panic_of_the_function_is_reported_and_loses_nothing() {
                 keeps.tell(number).unwrap();
             }
             keeps.join().await.unwrap()
-        });
+        }));
         assert_eq!(kept.last(), Some(&3));
         // On the one worker the actor does not run before all were sent.
         let [fault] = <[String; 1]>::try_from(faults.take()).unwrap();

@@ -298,7 +298,7 @@ fn names(home: &Home) {
         name.register(&holder).unwrap();
         leaves("wait until it is free", name.wait_until_free());
         holder.stop();
-        name.wait_until_free().await;
+        name.wait_until_free().await.unwrap();
     });
 }
 

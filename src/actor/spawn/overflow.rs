@@ -26,7 +26,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// The mailbox has to be [bounded](ActorBuilder::capacity).
     ///
     /// ```
-    /// use greenroom::{Context, Overflow, spawn};
+    /// use greenroom::{Context, Overflow, actor};
     ///
     /// async fn last(mut cx: Context<u32>) -> Vec<u32> {
     ///     let mut all = Vec::new();
@@ -36,14 +36,13 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///     all
     /// }
     ///
-    /// greenroom::run(async {
-    ///     // The actor has not begun, so the messages wait.
-    ///     let last = spawn!(last(_), capacity = 2, overflow = Overflow::Oldest);
-    ///     for reading in 1..=4 {
-    ///         last.tell(reading).unwrap();
-    ///     }
-    ///     assert_eq!(last.join().await.unwrap(), [3, 4]);
-    /// });
+    /// // Split, so that the actor runs when all were sent.
+    /// let (address, actor) = actor(last).capacity(2).overflow(Overflow::Oldest).split();
+    /// for reading in 1..=4 {
+    ///     address.tell(reading).unwrap();
+    /// }
+    /// drop(address);
+    /// assert_eq!(futures::executor::block_on(actor).unwrap(), [3, 4]);
     /// ```
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.displacing_made().overflow = overflow;
@@ -64,7 +63,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// The mailbox has to be [bounded](ActorBuilder::capacity).
     ///
     /// ```
-    /// use greenroom::{Context, Overflow, spawn};
+    /// use greenroom::{Context, Overflow, actor};
     /// use std::sync::mpsc;
     ///
     /// async fn sum(mut cx: Context<u32>) -> u32 {
@@ -75,20 +74,18 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///     sum
     /// }
     ///
-    /// greenroom::run(async {
-    ///     let (lost, displaced) = mpsc::channel();
-    ///     let sum = spawn!(
-    ///         sum(_),
-    ///         capacity = 1,
-    ///         overflow = Overflow::Oldest,
-    ///         on_displaced = move |number| lost.send(number).unwrap(),
-    ///     );
-    ///     for number in [1, 2, 40] {
-    ///         sum.tell(number).unwrap();
-    ///     }
-    ///     assert_eq!(sum.join().await.unwrap(), 40);
-    ///     assert_eq!(displaced.iter().sum::<u32>(), 3);
-    /// });
+    /// let (lost, displaced) = mpsc::channel();
+    /// let (address, actor) = actor(sum)
+    ///     .capacity(1)
+    ///     .overflow(Overflow::Oldest)
+    ///     .on_displaced(move |number| lost.send(number).unwrap())
+    ///     .split();
+    /// for number in [1, 2, 40] {
+    ///     address.tell(number).unwrap();
+    /// }
+    /// drop(address);
+    /// assert_eq!(futures::executor::block_on(actor).unwrap(), 40);
+    /// assert_eq!(displaced.try_iter().sum::<u32>(), 3);
     /// ```
     pub fn on_displaced(mut self, function: impl Fn(M) + Send + Sync + 'static) -> Self {
         self.displacing_made().on_displaced = Some(Box::new(function));
@@ -114,7 +111,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// The mailbox has to be [bounded](ActorBuilder::capacity).
     ///
     /// ```
-    /// use greenroom::{Context, spawn};
+    /// use greenroom::{Context, actor};
     ///
     /// struct Quote {
     ///     symbol: &'static str,
@@ -129,13 +126,13 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///     prices
     /// }
     ///
-    /// greenroom::run(async {
-    ///     let prices = spawn!(prices(_), capacity = 10, conflate = |quote: &Quote| quote.symbol);
-    ///     for (symbol, price) in [("tea", 3), ("oil", 80), ("tea", 4)] {
-    ///         prices.tell(Quote { symbol, price }).unwrap();
-    ///     }
-    ///     assert_eq!(prices.join().await.unwrap(), [4, 80]);
-    /// });
+    /// let prices = actor(prices).capacity(10).conflate(|quote: &Quote| quote.symbol);
+    /// let (address, actor) = prices.split();
+    /// for (symbol, price) in [("tea", 3), ("oil", 80), ("tea", 4)] {
+    ///     address.tell(Quote { symbol, price }).unwrap();
+    /// }
+    /// drop(address);
+    /// assert_eq!(futures::executor::block_on(actor).unwrap(), [4, 80]);
     /// ```
     pub fn conflate<K: Hash>(mut self, key: impl Fn(&M) -> K + Send + Sync + 'static) -> Self {
         let states = [RandomState::new(), RandomState::new()];

@@ -44,11 +44,12 @@ mod keys;
 mod loom;
 mod offer;
 mod serving;
+mod status;
 mod worker;
 
 pub use builder::MarketBuilder;
-pub use core::Status;
 pub use error::{JobError, OfferError, TryOfferError};
 pub use handle::Market;
 pub use job::{Job, JobHandle};
+pub use status::Status;
 pub use worker::is_cancelled;

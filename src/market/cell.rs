@@ -34,6 +34,8 @@ pub(super) struct Shown {
     pub(super) waker: Option<KeptWaker>,
     /// It is not awaited, and code of the user runs when it is discarded.
     pub(super) is_unwanted: bool,
+    /// The work has panicked.
+    pub(super) has_failed: bool,
 }
 
 /// A job as its handle has it.
@@ -84,6 +86,7 @@ impl<F: FnOnce() -> T + Send, T: Send + 'static> Work for JobCell<F, T> {
         self.0.with(|job| {
             let runs_code = std::mem::needs_drop::<T>() || !matches!(job.value(), Some(Ok(_)));
             Shown {
+                has_failed: matches!(job.value(), Some(Err(JobError::Panicked(_)))),
                 waker: job.show(),
                 is_unwanted: job.is_abandoned() && runs_code,
             }

@@ -12,10 +12,11 @@ use std::time::Duration;
 use slab::Slab;
 
 use super::board::{Board, JobTicket};
-use super::cell::{Shown, Work};
+use super::cell::Work;
 use super::error::JobError;
 use super::job::JobMarket;
 use super::keys::Keyed;
+use super::status::Status;
 use super::worker::{MarketWorker, StartRetry};
 use crate::contain::{KeptWaker, Panic, contain};
 use crate::error::{Fault, UnhandledFault};
@@ -50,33 +51,6 @@ pub(super) struct MarketLimits {
 pub(super) struct WaitingJob {
     pub(super) work: Arc<dyn Work>,
     pub(super) since: Instant,
-}
-
-/// The state of a market at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Status {
-    /// The number of jobs that wait. 0 when the market was stopped.
-    pub waiting: usize,
-    /// The number of jobs that run.
-    pub running: usize,
-    /// The number of workers that wait for a job.
-    pub idle: usize,
-    /// The number of workers that were ever created.
-    pub created: u64,
-    /// The number of workers that have ended.
-    pub died: u64,
-    /// The number of jobs that a stop has discarded.
-    pub discarded: u64,
-    /// The number of workers for which the system started no thread.
-    pub failed_starts: u64,
-    /// The longest time that a job has waited before it began.
-    pub longest_wait: Duration,
-    /// The board has no room for another job.
-    pub is_full: bool,
-    /// The market was not stopped. A market that is being drained operates until its last job has
-    /// ended.
-    pub is_operating: bool,
 }
 
 /// The phase of a market, from open to ended.
@@ -114,6 +88,8 @@ pub(super) struct MarketState<K> {
     created: u64,
     died: u64,
     discarded: u64,
+    finished: u64,
+    failed: u64,
     failed_starts: u64,
     longest_wait: Duration,
     pub(super) retry: StartRetry,
@@ -166,6 +142,8 @@ impl<K: Send + 'static> MarketCore<K> {
                 created: 0,
                 died: 0,
                 discarded: 0,
+                finished: 0,
+                failed: 0,
                 failed_starts: 0,
                 longest_wait: Duration::ZERO,
                 retry: StartRetry::default(),
@@ -283,6 +261,16 @@ impl<K: Send + 'static> MarketCore<K> {
         });
     }
 
+    /// Stops the market, and tells the jobs that run that they are cancelled.
+    pub(super) fn stop_now(self: &Arc<Self>) {
+        self.close(MarketPhase::Stopped);
+        self.change(|state, _| {
+            for worker in state.running.values() {
+                worker.cancel();
+            }
+        });
+    }
+
     #[track_caller]
     pub(super) fn status(&self) -> Status {
         self.process.check();
@@ -294,6 +282,8 @@ impl<K: Send + 'static> MarketCore<K> {
             created: state.created,
             died: state.died,
             discarded: state.discarded,
+            finished: state.finished,
+            failed: state.failed,
             failed_starts: state.failed_starts,
             longest_wait: state.longest_wait,
             is_full: !state.line.is_empty() || !state.has_room(&self.limits),
@@ -342,10 +332,12 @@ impl<K> MarketState<K> {
         if !mutant("a_key_is_freed_before_its_job_runs") {
             after.keys.extend(self.board.done(ticket));
         }
-        let Shown { waker, is_unwanted } = work.show();
-        after.wakers.extend(waker);
-        after.unwanted = is_unwanted.then_some(work);
-        is_unwanted
+        let shown = work.show();
+        self.finished += 1;
+        self.failed += u64::from(shown.has_failed);
+        after.wakers.extend(shown.waker);
+        after.unwanted = shown.is_unwanted.then_some(work);
+        shown.is_unwanted
     }
 
     /// Notes that the worker that was woken has come. One that was created may be on its way.

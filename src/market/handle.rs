@@ -12,10 +12,11 @@ use std::task::{Context, Poll, Waker, ready};
 
 use futures_util::future::Either;
 
-use super::core::{MarketCore, MarketPhase, Status};
+use super::core::{MarketCore, MarketPhase};
 use super::error::{OfferError, TryOfferError};
 use super::job::{Job, JobHandle};
 use super::offer::Offered;
+use super::status::Status;
 use super::worker;
 use crate::contain::{KeptWaker, contain};
 use crate::park;
@@ -145,6 +146,33 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     #[doc(alias = "Stop")]
     pub fn stop(&self) {
         self.0.0.close(MarketPhase::Stopped);
+    }
+
+    /// Stops the market as [`stop`](Market::stop) does, and cancels the jobs that run:
+    /// [`is_cancelled`](super::is_cancelled) returns true in them from now on. Nothing interrupts
+    /// them, so a job that does not look at that runs to its end.
+    ///
+    /// ```
+    /// use greenroom::market::{self, Job, Market};
+    ///
+    /// greenroom::run(async {
+    ///     let market = Market::<()>::builder().build().unwrap();
+    ///     let (begins, begun) = std::sync::mpsc::channel();
+    ///     let job = market.offer(Job::new(move || {
+    ///         begins.send(()).unwrap();
+    ///         while !market::is_cancelled() {
+    ///             std::thread::yield_now();
+    ///         }
+    ///     }));
+    ///     let job = job.await.unwrap();
+    ///     begun.recv().unwrap();
+    ///     market.stop_now();
+    ///     market.stopped().await;
+    ///     assert!(job.is_finished());
+    /// });
+    /// ```
+    pub fn stop_now(&self) {
+        self.0.0.stop_now();
     }
 
     /// Accepts no more jobs, and waits until those that were accepted have ended.

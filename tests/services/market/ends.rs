@@ -472,3 +472,48 @@ fn each_job_has_one_end_while_markets_are_stopped_under_load() {
         }
     });
 }
+
+#[test]
+fn a_stop_at_once_cancels_what_runs_and_discards_what_waits() {
+    on_threads(async {
+        let market = market(1);
+        let begun = Gate::default();
+        let tells = begun.clone();
+        let job = Job::new(move || {
+            tells.open();
+            while !market::is_cancelled() {
+                std::thread::yield_now();
+            }
+        });
+        let runs = market.try_offer(job).unwrap();
+        begun.wait().await;
+        let waits = market.try_offer(Job::new(|| ())).unwrap();
+        market.stop_now();
+        assert!(matches!(waits.await, Err(JobError::Discarded)));
+        market.stopped().await;
+        assert!(runs.is_finished());
+    });
+}
+
+#[test]
+fn the_status_counts_the_jobs_that_have_run_and_those_that_have_panicked() {
+    everywhere(|| async {
+        keep_bombs_quiet();
+        let market = market(2);
+        let jobs: Vec<_> = (0..10)
+            .map(|n| {
+                let work = move || assert!(n % 5 != 0, "bomb in a job");
+                market.try_offer(Job::new(work)).unwrap()
+            })
+            .collect();
+        for job in jobs {
+            drop(job.await);
+        }
+        market.drain().await;
+        let status = market.status();
+        assert_eq!(
+            (status.finished, status.failed, status.discarded),
+            (10, 2, 0)
+        );
+    });
+}

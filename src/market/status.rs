@@ -1,0 +1,34 @@
+//! The state of a market, as programs see it.
+
+use std::time::Duration;
+
+/// The state of a market at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// The number of jobs that wait. 0 when the market was stopped.
+    pub waiting: usize,
+    /// The number of jobs that run.
+    pub running: usize,
+    /// The number of workers that wait for a job.
+    pub idle: usize,
+    /// The number of workers that were ever created.
+    pub created: u64,
+    /// The number of workers that have ended.
+    pub died: u64,
+    /// The number of jobs that a stop has discarded.
+    pub discarded: u64,
+    /// The number of jobs that have run to their end, also by a panic.
+    pub finished: u64,
+    /// How many of `finished` have panicked.
+    pub failed: u64,
+    /// The number of workers for which the system started no thread.
+    pub failed_starts: u64,
+    /// The longest time that a job has waited before it began.
+    pub longest_wait: Duration,
+    /// The board has no room for another job.
+    pub is_full: bool,
+    /// The market was not stopped. A market that is being drained operates until its last job has
+    /// ended.
+    pub is_operating: bool,
+}

@@ -15,6 +15,7 @@ mod displaced;
 mod ending;
 mod family;
 mod flat;
+mod guarded;
 mod handle;
 mod handlers_macro;
 mod handlers_steps;

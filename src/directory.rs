@@ -1,22 +1,31 @@
 //! What has names: for each name one value without its type, and for each group any number.
+//! Beside it are the tables of keys that other modules own.
 //!
 //! A value whose task has ended counts as removed, though its removal may come a moment later. No
 //! value is dropped, and no waker is woken, under a lock.
 
+mod hash;
+mod keys;
 mod table;
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::{Context, Waker};
+
+pub(crate) use hash::HashSeeds;
+pub(crate) use keys::{HashedKey, KeySlot, Keys};
 
 use crate::task::TaskInfo;
-use crate::waiters::Waiters;
+use crate::waiters::{Ticket, Waiters};
 use table::{NameTable, Value};
 
 /// The names and groups of a runtime.
 pub(crate) struct Directory {
     pub(crate) names: NameTable<NameEntry>,
     pub(crate) groups: NameTable<GroupEntry>,
+    /// What is notified of the close.
+    closed: Waiters,
 }
 
 /// A value under a name or in a group.
@@ -106,7 +115,23 @@ impl Directory {
         Directory {
             names: NameTable::new(),
             groups: NameTable::new(),
+            closed: Waiters::new(),
         }
+    }
+
+    /// Wakes `waker` at the close, until `ticket` is given up with
+    /// [`forget_close`](Directory::forget_close). Returns true if it is closed.
+    pub(crate) fn wake_at_close(&self, ticket: &mut Ticket, waker: &Waker) -> bool {
+        let is_closed = || self.names.look("", |_| ()).is_none();
+        let polled = self
+            .closed
+            .poll(ticket, &mut Context::from_waker(waker), is_closed);
+        polled.is_ready()
+    }
+
+    /// Gives up the ticket, so that its waker is not woken.
+    pub(crate) fn forget_close(&self, ticket: &mut Ticket) {
+        self.closed.leave(ticket);
     }
 
     /// Removes all names and groups, accepts no more, and wakes all that wait.
@@ -117,5 +142,6 @@ impl Directory {
             }
         }
         self.groups.close().for_each(drop);
+        self.closed.wake_all();
     }
 }

@@ -39,7 +39,6 @@ mod core;
 mod error;
 mod handle;
 mod job;
-mod keys;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod offer;

@@ -35,6 +35,9 @@
 //! # }
 //! ```
 //!
+//! [`Keyed`] is for actors that come and go, such as one for each user: it finds the actor of a key, or
+//! starts it.
+//!
 //! Each runtime has names and groups of its own, so two runtimes, and two tests, share none.
 //! Functions use the [current](crate::Runtime::current) runtime, unless another one is set with
 //! [`Name::on`] or [`Group::on`]. An actor of any runtime can be registered with any runtime.
@@ -49,10 +52,12 @@
 
 mod error;
 mod group;
+mod keyed;
 mod member;
 mod name;
 mod wait;
 
 pub use error::{JoinError, LookupError, RegisterError};
 pub use group::{Broadcast, Group};
+pub use keyed::{KeyError, Keyed, KeyedAskError, KeyedBuilder, KeyedTellError};
 pub use name::Name;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use greenroom::looper::{Controller, Looper};
 use greenroom::market::{Job, JobError, Market};
+use greenroom::registry::{Keyed, KeyedBuilder};
 use greenroom::spool::Spool;
 use greenroom::supervise::Restarts;
 use greenroom::{Context, Handle, Reply, Runtime, actor, spawn};
@@ -680,6 +681,74 @@ fn a_job_that_waits_in_a_market_takes_at_most_200_bytes_beside_its_closure() {
         );
         open.send(()).unwrap();
         runtime.block_on(market.drain());
+    }
+}
+
+/// A set of actors that are found by numbers.
+fn numbered(runtime: &Runtime) -> KeyedBuilder<u64, Load<u64>, ()> {
+    Keyed::builder(|_| actor(drain::<u64>)).on(runtime)
+}
+
+#[test]
+fn a_live_key_takes_at_most_160_bytes_beside_its_actor() {
+    // Just below a power of two for each of 16 locks, so that tables are nearly full.
+    const KEYS: u64 = 62_000;
+    let Some(_alone) = alone() else { return };
+    let runtime = one_worker();
+    let plain = || bytes_of_each(&runtime, || actor(drain::<u64>).on(&runtime).spawn());
+    // The first ones leave some of their memory in the block caches.
+    let plain = [plain(), plain()][1];
+    for has_results in [false, true] {
+        let builder = numbered(&runtime)
+            .idle(Duration::from_secs(10_000))
+            .limit(100_000);
+        let set = match has_results {
+            false => builder.build().unwrap(),
+            true => builder.on_end(|_, _| ()).build().unwrap(),
+        };
+        let before = live();
+        for key in 0..KEYS {
+            set.tell(&key, Load::Burst(key)).unwrap();
+        }
+        for key in 0..KEYS {
+            runtime.block_on(set.ask(&key, Load::Done)).unwrap();
+        }
+        let each = (live() - before) / KEYS.cast_signed() as isize;
+        let beside = each - plain;
+        assert!(beside <= 160, "{beside} bytes beside {plain} of the actor");
+        set.stop();
+        runtime.block_on(set.ended());
+        let kept = live() - before;
+        assert!(
+            kept <= KEPT_MAX + 16 * 64 * 100,
+            "{kept} bytes were not freed"
+        );
+    }
+}
+
+#[test]
+fn a_hundred_thousand_keys_that_came_and_went_leave_no_memory() {
+    let Some(_alone) = alone() else { return };
+    let runtime = one_worker();
+    let idle = Duration::from_millis(1);
+    let set = numbered(&runtime).idle(idle).build().unwrap();
+    let come_and_go = |keys: std::ops::Range<u64>| {
+        for key in keys {
+            set.tell(&key, Load::Burst(key)).unwrap();
+        }
+        runtime.block_on(set.ended());
+        assert!(set.is_empty());
+    };
+    come_and_go(0..1_000);
+    let before = live();
+    for round in 1..=10 {
+        let keys = tenth_in_debug(100_000);
+        come_and_go(round * keys..(round + 1) * keys);
+        let kept = live() - before;
+        assert!(
+            kept <= KEPT_MAX + 16 * 64 * 100,
+            "{kept} bytes were not freed"
+        );
     }
 }
 

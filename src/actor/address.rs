@@ -314,6 +314,17 @@ impl<M> Address<M> {
         self.recipient().view().is_closed()
     }
 
+    /// Returns whether the mailbox is closed, in a simulation without pending effects.
+    #[inline]
+    pub(crate) fn is_closed_now(&self) -> bool {
+        self.recipient().view().is_closed_now()
+    }
+
+    /// Returns how many addresses the actor has at this moment, this one included.
+    pub(crate) fn addresses(&self) -> usize {
+        self.recipient().view().addresses()
+    }
+
     /// Returns whether the threads of the actor's executor are in this process.
     pub(crate) fn is_here(&self) -> bool {
         self.recipient().is_here()

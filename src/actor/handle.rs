@@ -62,7 +62,7 @@ impl<M, T> Handle<M, T> {
         core.expect("it was not joined").clone()
     }
 
-    pub(super) fn into_parts(self) -> (Address<M>, Join<M, T>) {
+    pub(crate) fn into_parts(self) -> (Address<M>, Join<M, T>) {
         (self.address, self.join)
     }
 

@@ -234,6 +234,10 @@ pub(super) trait ActorView {
     /// Returns the detail for an ask that the closed mailbox refuses.
     fn closed_detail(&self) -> AskDetail;
     fn is_closed(&self) -> bool;
+    /// Returns the same in a simulation without pending effects.
+    fn is_closed_now(&self) -> bool;
+    /// Returns the number of addresses at this moment.
+    fn addresses(&self) -> usize;
     fn len(&self) -> usize;
     fn capacity(&self) -> Option<usize>;
     fn has_ended(&self) -> bool;
@@ -268,7 +272,15 @@ impl<M> ActorView for Core<M> {
 
     fn is_closed(&self) -> bool {
         self.observe();
+        self.is_closed_now()
+    }
+
+    fn is_closed_now(&self) -> bool {
         self.mailbox.state.peek().has(Flags::CLOSED)
+    }
+
+    fn addresses(&self) -> usize {
+        self.mailbox.addresses()
     }
 
     fn len(&self) -> usize {

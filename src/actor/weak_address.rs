@@ -126,6 +126,21 @@ impl<M> WeakAddress<M> {
         Address::revived(self.recipient())
     }
 
+    /// Returns how many addresses the actor has at this moment.
+    pub(crate) fn addresses(&self) -> usize {
+        self.recipient().view().addresses()
+    }
+
+    /// Ends the actor as [`Address::stop`] does.
+    pub(crate) fn stop(&self) {
+        self.recipient().stop();
+    }
+
+    /// Ends the actor as [`Address::kill`] does.
+    pub(crate) fn kill(&self) {
+        self.recipient().kill();
+    }
+
     /// Returns whether the actor has ended, in a simulation without pending effects.
     pub(crate) fn has_ended_now(&self) -> bool {
         self.recipient().view().end().is_some()

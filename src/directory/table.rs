@@ -7,8 +7,9 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 
+use super::hash::HashSeeds;
 use crate::lock::SpinLock;
 use crate::sync::CachePadded;
 
@@ -25,8 +26,7 @@ pub(crate) trait Value: Default {
 }
 
 pub(crate) struct NameTable<V> {
-    /// Random, so that nothing outside the process can choose names of one hash.
-    seeds: [u64; 2],
+    seeds: HashSeeds,
     shards: [CachePadded<SpinLock<NameShard<V>>>; SHARDS],
 }
 
@@ -38,9 +38,8 @@ struct NameShard<V> {
 
 impl<V: Value> NameTable<V> {
     pub(crate) fn new() -> Self {
-        let random = RandomState::new();
         NameTable {
-            seeds: [random.hash_one(0), random.hash_one(1)],
+            seeds: HashSeeds::new(),
             shards: std::array::from_fn(|_| {
                 CachePadded(SpinLock::new(NameShard {
                     values: HashMap::default(),
@@ -53,7 +52,7 @@ impl<V: Value> NameTable<V> {
     /// Calls `look` with the value of this name, if there is one. Returns `None` after the close.
     #[inline]
     pub(crate) fn look<R>(&self, name: &str, look: impl FnOnce(Option<&V>) -> R) -> Option<R> {
-        let hash = self.hash(name);
+        let hash = self.seeds.of_name(name);
         self.shard(hash).with(|shard| {
             let mut named = shard.values.get(&hash).into_iter().flatten();
             let value = named.find(|(other, _)| **other == *name);
@@ -64,7 +63,7 @@ impl<V: Value> NameTable<V> {
     /// Calls `change` with the value of this name, which is created if it is missing. Returns
     /// `None` after the close.
     pub(crate) fn change<R>(&self, name: &str, change: impl FnOnce(&mut V) -> R) -> Option<R> {
-        let hash = self.hash(name);
+        let hash = self.seeds.of_name(name);
         self.shard(hash).with(|shard| {
             if shard.is_closed {
                 return None;
@@ -107,32 +106,6 @@ impl<V: Value> NameTable<V> {
     fn shard(&self, hash: u64) -> &SpinLock<NameShard<V>> {
         // The map uses the lowest and the highest bits.
         &self.shards[(hash >> 32) as usize % SHARDS]
-    }
-
-    /// Hashes the name by folded multiplications, eight bytes at a time.
-    #[inline]
-    fn hash(&self, name: &str) -> u64 {
-        let fold = |hash: u64, word: u64| {
-            let product = u128::from(hash ^ word) * u128::from(self.seeds[1] | 1);
-            (product as u64) ^ (product >> 64) as u64
-        };
-        let bytes = name.as_bytes();
-        let hash = self.seeds[0] ^ bytes.len() as u64;
-        let word = |at: usize| {
-            let word = bytes[at..at + 8].try_into().expect("eight bytes");
-            u64::from_le_bytes(word)
-        };
-        match bytes.len().checked_sub(8) {
-            // The last word overlaps with the one before.
-            Some(last) => {
-                let words = (0..last).step_by(8).map(word);
-                fold(words.fold(hash, fold), word(last))
-            }
-            None => {
-                let short = |word, &byte| word << 8 | u64::from(byte);
-                fold(hash, bytes.iter().fold(0, short))
-            }
-        }
     }
 }
 

@@ -13,7 +13,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::mem::replace;
 
-use super::keys::{KeySlot, Keyed, Keys};
+use crate::directory::{HashedKey, KeySlot, Keys};
 
 /// Names a job that waits, or has waited. Tickets are sorted as the jobs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ impl<K: Eq, J> Board<K, J> {
     /// Returns the slot of this key, if there is a key and it is known.
     ///
     /// This compares keys of equal hashes, and so may panic.
-    pub(super) fn find(&self, key: &Option<Keyed<K>>) -> Option<KeySlot> {
+    pub(super) fn find(&self, key: &Option<HashedKey<K>>) -> Option<KeySlot> {
         self.keys.find(key.as_ref()?)
     }
 }
@@ -118,7 +118,7 @@ impl<K, J> Board<K, J> {
     pub(super) fn add(
         &mut self,
         found: Option<KeySlot>,
-        key: &mut Option<Keyed<K>>,
+        key: &mut Option<HashedKey<K>>,
         number: u64,
         priority: u32,
         job: J,
@@ -149,12 +149,12 @@ impl<K, J> Board<K, J> {
 
     /// Frees the key of a job that was taken and has ended. Returns the key if no job of it waits.
     #[must_use = "a key is dropped by the caller"]
-    pub(super) fn done(&mut self, ticket: JobTicket) -> Option<Keyed<K>> {
+    pub(super) fn done(&mut self, ticket: JobTicket) -> Option<HashedKey<K>> {
         self.follow(ticket.slot?)
     }
 
     /// Removes a job that waits. Returns it, and its key if no other job has it.
-    pub(super) fn remove(&mut self, ticket: JobTicket) -> Option<(J, Option<Keyed<K>>)> {
+    pub(super) fn remove(&mut self, ticket: JobTicket) -> Option<(J, Option<HashedKey<K>>)> {
         if let Some(job) = self.ready.remove(&ticket) {
             return Some((job, ticket.slot.and_then(|slot| self.follow(slot))));
         }
@@ -167,7 +167,7 @@ impl<K, J> Board<K, J> {
     /// Removes all jobs, and all keys that are not served. Visits each of them.
     ///
     /// The jobs that could be served come first, in their order.
-    pub(super) fn clear(&mut self) -> (Vec<J>, Vec<Keyed<K>>) {
+    pub(super) fn clear(&mut self) -> (Vec<J>, Vec<HashedKey<K>>) {
         let mut jobs = Vec::with_capacity(self.len());
         // The keys of these jobs must still be known.
         for (behind, job) in std::mem::take(&mut self.behind) {
@@ -204,7 +204,7 @@ impl<K, J> Board<K, J> {
     }
 
     /// Makes a key known, whose first job has this ticket but for the slot.
-    fn learn(&mut self, keyed: Keyed<K>, ticket: JobTicket) -> KeySlot {
+    fn learn(&mut self, keyed: HashedKey<K>, ticket: JobTicket) -> KeySlot {
         let known = KnownKey {
             behind: 0,
             first: None,
@@ -219,7 +219,7 @@ impl<K, J> Board<K, J> {
     }
 
     /// Puts the next job of a key to the front, or forgets the key if there is none.
-    fn follow(&mut self, slot: KeySlot) -> Option<Keyed<K>> {
+    fn follow(&mut self, slot: KeySlot) -> Option<HashedKey<K>> {
         let known = &mut self.keys[slot];
         if known.behind == 0 {
             return Some(self.keys.remove(slot));

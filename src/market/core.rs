@@ -15,10 +15,10 @@ use super::board::{Board, JobTicket};
 use super::cell::Work;
 use super::error::JobError;
 use super::job::JobMarket;
-use super::keys::Keyed;
 use super::status::Status;
 use super::worker::{MarketWorker, StartRetry};
 use crate::contain::{KeptWaker, Panic, contain};
+use crate::directory::HashedKey;
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::runtime::{Inner, bring_thread, context, print_fault};
@@ -101,7 +101,7 @@ pub(super) struct MarketState<K> {
 pub(super) struct Aftermath<K> {
     pub(super) wakers: Vec<KeptWaker>,
     /// Keys and jobs that are to be dropped.
-    pub(super) keys: Vec<Keyed<K>>,
+    pub(super) keys: Vec<HashedKey<K>>,
     pub(super) refused: Vec<(WaitingJob, JobError)>,
     pub(super) woken: Vec<Arc<MarketWorker>>,
     /// Wakers that are to be dropped.

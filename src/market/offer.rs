@@ -12,14 +12,14 @@ use super::cell::{JobCell, Work};
 use super::core::{MarketCore, MarketPhase, MarketState, WaitingJob};
 use super::error::TryOfferError;
 use super::job::{Job, JobHandle};
-use super::keys::Keyed;
 use crate::contain::{KeptWaker, contain};
+use crate::directory::HashedKey;
 use crate::instant::Instant;
 
 /// A job that is being offered.
 pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
     core: Arc<MarketCore<K>>,
-    key: Option<Keyed<K>>,
+    key: Option<HashedKey<K>>,
     priority: u32,
     cell: Arc<JobCell<F, T>>,
     /// The number of the job. It keeps its number while it waits for room.
@@ -37,7 +37,7 @@ where
     pub(super) fn new(core: &Arc<MarketCore<K>>, job: Job<K, F>) -> Self {
         let hash = |key: &K| core.hasher.hash_one(key);
         Offered {
-            key: job.key.map(|key| Keyed::new(hash(&key), key)),
+            key: job.key.map(|key| HashedKey::new(hash(&key), key)),
             priority: job.priority,
             cell: JobCell::new(job.work),
             core: core.clone(),
@@ -126,7 +126,7 @@ where
         let work = self.cell.recover();
         let job = Job {
             work: work.expect("a job that was not accepted has its work"),
-            key: self.key.take().map(Keyed::into_inner),
+            key: self.key.take().map(HashedKey::into_inner),
             priority: self.priority,
         };
         Err(match why {

@@ -12,7 +12,10 @@ use greenroom::machine::{Ended, Machine, Next};
 use greenroom::policy::{
     Policy, Polling, Prioritized, Runnable, Setup, Sharing, Simulated, Stealing, TaskInfo,
 };
-use greenroom::registry::{Broadcast, Group, JoinError, LookupError, Name, RegisterError};
+use greenroom::registry::{
+    Broadcast, Group, JoinError, KeyError, Keyed, KeyedAskError, KeyedTellError, LookupError, Name,
+    RegisterError,
+};
 use greenroom::request::{First, Retry, Sequentially};
 use greenroom::sim::{Failure, Run, RunProblem, TestProbe};
 use greenroom::supervise::{Restartable, Restarts};
@@ -267,6 +270,7 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
 fn names_are_send_and_sync_and_a_wait_is_as_its_address() {
     table! {
         Send Sync Unpin: Name<Local>, Group<Local>, Broadcast;
+        Send Sync Unpin: Keyed<Message, Message>, KeyedTellError<u32>, KeyError, KeyedAskError;
         Send Sync Unpin: LookupError, RegisterError, JoinError;
     }
     let wait = of_result(|name: &'static Name<Message>| name.wait());
@@ -350,6 +354,7 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: Address<Torn>, WeakAddress<Torn>, Handle<Torn, Torn>, Join<Torn, Torn>;
         Safe: Context<Torn>, Reply<Torn>, SourceGuard;
         Safe: Name<Torn>, Group<Torn>, LookupError, RegisterError, JoinError;
+        Safe: Keyed<u32, Torn>, KeyError, KeyedAskError;
         Safe: Permit<Torn>, Request<Torn>, Answer<Torn>;
         Safe: Ask<'static, Torn, Torn, Torn>;
         Safe: Sleep, Interval, Instant, MissedTicks, TimedOut;

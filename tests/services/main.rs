@@ -12,6 +12,7 @@ mod bank;
 mod examples;
 #[cfg(target_os = "linux")]
 mod five_messages;
+mod keyed;
 mod market;
 mod registry;
 mod spool;

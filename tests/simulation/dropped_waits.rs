@@ -14,7 +14,7 @@ use futures::StreamExt;
 use futures::channel::oneshot;
 use greenroom::looper::Controller;
 use greenroom::market::{Job, Market};
-use greenroom::registry::{Group, Name};
+use greenroom::registry::{Group, Keyed, Name};
 use greenroom::request::{first_ok, race, run_until};
 use greenroom::sim::TestProbe;
 use greenroom::spool::Spool;
@@ -109,6 +109,7 @@ in_every_home!(
     timers,
     several_futures,
     names,
+    keyed_actors,
     actors_of_other_executors,
     spools_and_supervisors,
     loopers,
@@ -295,10 +296,26 @@ fn names(home: &Home) {
         leaves("wait", name.wait());
         leaves("wait with a limit", name.wait_timeout(HOUR));
         let holder = home.spawn(actor(|mut cx: Context<u32>| async move { cx.recv().await }));
-        name.register(&holder).unwrap();
-        leaves("wait until it is free", name.wait_until_free());
-        holder.stop();
-        name.wait_until_free().await.unwrap();
+        let held = Name::<u32>::owned("held").on(&home.runtime);
+        held.register(&holder).unwrap();
+        leaves("wait until it is free", held.wait_until_free());
+        held.unregister();
+    });
+}
+
+fn keyed_actors(home: &Home) {
+    in_and_outside(home, async || {
+        let make = |_key: u32| {
+            actor(|cx: Context<u32>| async move {
+                pending::<()>().await;
+                drop(cx)
+            })
+        };
+        let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
+        set.tell(&1, 1).unwrap();
+        leaves("the end of a set", set.ended());
+        set.remove(&1);
+        leaves("get_or_spawn", set.get_or_spawn(&1));
     });
 }
 

@@ -5,7 +5,7 @@ mod histories;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{Board, JobTicket, Keyed};
+use super::{Board, HashedKey, JobTicket};
 
 thread_local! {
     static IS_LOCKED: Cell<bool> = const { Cell::new(false) };
@@ -54,13 +54,13 @@ impl Drop for User {
 type Users = Board<User, User>;
 
 /// What a test sees of a key that goes back to it.
-fn name(key: Option<Keyed<User>>) -> Option<u64> {
+fn name(key: Option<HashedKey<User>>) -> Option<u64> {
     key.map(|keyed| keyed.into_inner().0)
 }
 
 /// Adds a job whose key is its own hash. Returns its ticket, and whether the key came back.
 fn add(board: &mut Users, key: Option<u64>, priority: u32, job: u64) -> (JobTicket, bool) {
-    let mut key = key.map(|key| Keyed::new(key, User(key)));
+    let mut key = key.map(|key| HashedKey::new(key, User(key)));
     let number = board.number();
     let ticket = locked(|| {
         let found = board.find(&key);
@@ -71,7 +71,7 @@ fn add(board: &mut Users, key: Option<u64>, priority: u32, job: u64) -> (JobTick
 }
 
 fn is_admitted(board: &Users, key: Option<u64>) -> bool {
-    let key = key.map(|key| Keyed::new(key, User(key)));
+    let key = key.map(|key| HashedKey::new(key, User(key)));
     locked(|| board.is_admitted(board.find(&key)))
 }
 
@@ -275,13 +275,13 @@ fn keys_with_equal_hashes_are_different() {
     let mut board: Users = Board::new(0);
     for hash in [0, 1, u64::from(u32::MAX), u64::MAX] {
         for number in [7, 8, 9] {
-            let mut key = Some(Keyed::new(hash, User(number)));
+            let mut key = Some(HashedKey::new(hash, User(number)));
             let found = board.find(&key);
             assert!(board.is_admitted(found));
             let order = board.number();
             board.add(found, &mut key, order, 1, User(number));
             assert!(key.is_none());
-            let key = Some(Keyed::new(hash, User(number)));
+            let key = Some(HashedKey::new(hash, User(number)));
             assert!(!board.is_admitted(board.find(&key)));
         }
         let taken = [(); 3].map(|()| take(&mut board).unwrap());
@@ -294,12 +294,12 @@ fn keys_with_equal_hashes_are_different() {
 fn a_panic_of_eq_changes_nothing() {
     let mut board: Users = Board::new(9);
     for number in 0..3 {
-        let mut key = Some(Keyed::new(0, User(number)));
+        let mut key = Some(HashedKey::new(0, User(number)));
         let order = board.number();
         board.add(board.find(&key), &mut key, order, 1, User(number));
     }
     for at in 1..=3 {
-        let mut key = Some(Keyed::new(0, User(2)));
+        let mut key = Some(HashedKey::new(0, User(2)));
         PANICS_AT.set(at);
         let added = catch_unwind(AssertUnwindSafe(|| {
             locked(|| {

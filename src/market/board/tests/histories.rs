@@ -51,11 +51,11 @@ impl History {
         }
     }
 
-    fn draw_key(&mut self) -> (Option<u64>, Option<Keyed<User>>) {
+    fn draw_key(&mut self) -> (Option<u64>, Option<HashedKey<User>>) {
         let key = self.random.u64(0..self.keys + self.keys.div_ceil(4));
         let key = Some(key).filter(|key| *key < self.keys);
         let hash = |key: u64| (key % self.hashes).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (key, key.map(|key| Keyed::new(hash(key), User(key))))
+        (key, key.map(|key| HashedKey::new(hash(key), User(key))))
     }
 
     fn is_served(&self, key: u64) -> bool {

@@ -1,9 +1,9 @@
-//! The known keys of a board, each with what the board knows of it, in a slot.
+//! A table of keys, each with what its owner knows of it, in a slot.
 //!
 //! A key is found by its hash, in a table of chains of slots. The table grows and shrinks by a
 //! chain or two at a time, as Litwin's linear hashing does, so that no step visits all keys. It has
 //! at least as many chains as keys, and at most twice as many and one. User code runs only in
-//! [`Keys::find`], which changes nothing. No key is dropped here.
+//! [`Keys::find`] and [`Keys::find_key`], which change nothing. No key is dropped here.
 
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
@@ -14,29 +14,29 @@ use slab::Slab;
 const KEPT: usize = 64;
 
 /// A key with its hash, made where user code may run.
-pub(super) struct Keyed<K> {
+pub(crate) struct HashedKey<K> {
     hash: u32,
     key: K,
 }
 
-impl<K> Keyed<K> {
+impl<K> HashedKey<K> {
     /// Keys that are equal must come with equal hashes.
-    pub(super) fn new(hash: u64, key: K) -> Self {
+    pub(crate) fn new(hash: u64, key: K) -> Self {
         // The half makes an entry smaller. Its bits are as good as the others.
-        Keyed {
+        HashedKey {
             hash: hash as u32,
             key,
         }
     }
 
-    pub(super) fn into_inner(self) -> K {
+    pub(crate) fn into_inner(self) -> K {
         self.key
     }
 }
 
 /// The index of a known key in the slab, plus 1, so that `None` takes no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct KeySlot(NonZeroU32);
+pub(crate) struct KeySlot(NonZeroU32);
 
 impl KeySlot {
     fn new(index: usize) -> Self {
@@ -58,14 +58,14 @@ struct KeyEntry<K, V> {
     value: V,
 }
 
-pub(super) struct Keys<K, V> {
+pub(crate) struct Keys<K, V> {
     entries: Slab<KeyEntry<K, V>>,
     /// The first slots of the chains, of which there is at least one.
     chains: Vec<Option<KeySlot>>,
 }
 
 impl<K, V> Keys<K, V> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Keys {
             entries: Slab::new(),
             chains: vec![None],
@@ -74,14 +74,24 @@ impl<K, V> Keys<K, V> {
 
     /// Returns the slot of the key, if it is known. This compares keys of equal hashes, and so may
     /// panic.
-    pub(super) fn find(&self, keyed: &Keyed<K>) -> Option<KeySlot>
+    pub(crate) fn find(&self, keyed: &HashedKey<K>) -> Option<KeySlot>
     where
         K: Eq,
     {
-        let mut next = self.chains[self.chain(keyed.hash)];
+        self.find_key(u64::from(keyed.hash), &keyed.key)
+    }
+
+    /// Does the same for a key that is borrowed.
+    #[inline]
+    pub(crate) fn find_key(&self, hash: u64, key: &K) -> Option<KeySlot>
+    where
+        K: Eq,
+    {
+        let hash = hash as u32;
+        let mut next = self.chains[self.chain(hash)];
         while let Some(slot) = next {
             let entry = &self.entries[slot.index()];
-            if entry.hash == keyed.hash && entry.key == keyed.key {
+            if entry.hash == hash && entry.key == *key {
                 return Some(slot);
             }
             next = entry.next;
@@ -89,9 +99,15 @@ impl<K, V> Keys<K, V> {
         None
     }
 
+    /// Returns all keys with their slots and values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (KeySlot, &K, &V)> {
+        let entries = self.entries.iter();
+        entries.map(|(index, entry)| (KeySlot::new(index), &entry.key, &entry.value))
+    }
+
     /// Adds a key that is not known.
-    pub(super) fn insert(&mut self, keyed: Keyed<K>, value: V) -> KeySlot {
-        let Keyed { hash, key } = keyed;
+    pub(crate) fn insert(&mut self, keyed: HashedKey<K>, value: V) -> KeySlot {
+        let HashedKey { hash, key } = keyed;
         let slot = self.entries.insert(KeyEntry {
             hash,
             next: None,
@@ -107,7 +123,7 @@ impl<K, V> Keys<K, V> {
     }
 
     /// Removes a key.
-    pub(super) fn remove(&mut self, slot: KeySlot) -> Keyed<K> {
+    pub(crate) fn remove(&mut self, slot: KeySlot) -> HashedKey<K> {
         self.unlink(slot);
         let KeyEntry { hash, key, .. } = self.entries.remove(slot.index());
         if self.entries.is_empty() && self.entries.capacity() > KEPT {
@@ -116,7 +132,7 @@ impl<K, V> Keys<K, V> {
         while self.chains.len() > 2 * self.entries.len() + 1 {
             self.merge();
         }
-        Keyed { hash, key }
+        HashedKey { hash, key }
     }
 
     /// Returns the chain of a hash: its low bits, with one bit less if there are fewer chains.
@@ -186,7 +202,7 @@ impl<K, V> IndexMut<KeySlot> for Keys<K, V> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{KEPT, KeySlot, Keyed, Keys};
+    use super::{HashedKey, KEPT, KeySlot, Keys};
 
     impl<K, V> Keys<K, V> {
         pub(crate) fn capacity(&self) -> usize {
@@ -222,11 +238,11 @@ mod tests {
                 // It grows, then shrinks.
                 let key = random.u64(..200);
                 let adds = random.u64(..2_000) > step;
-                let found = keys.find(&Keyed::new(hash(key), key));
+                let found = keys.find(&HashedKey::new(hash(key), key));
                 assert_eq!(found, model.get(&key).copied());
                 match found {
                     None if adds => {
-                        let slot = keys.insert(Keyed::new(hash(key), key), key);
+                        let slot = keys.insert(HashedKey::new(hash(key), key), key);
                         model.insert(key, slot);
                     }
                     Some(slot) if !adds => {
@@ -245,7 +261,7 @@ mod tests {
     fn an_empty_table_keeps_little_memory() {
         let mut keys = Keys::new();
         let slots: Vec<_> = (0..10_000)
-            .map(|key| keys.insert(Keyed::new(key, key), ()))
+            .map(|key| keys.insert(HashedKey::new(key, key), ()))
             .collect();
         for slot in slots {
             keys.remove(slot);

@@ -1,0 +1,190 @@
+//! The options of a set of keyed actors.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::Keyed;
+use super::core::{KeyGuard, KeyedCore, Make};
+use super::state::EndCall;
+use crate::actor::{ActorBuilder, Handle, SpawnFrom, SpawnTarget};
+use crate::contain::contain;
+use crate::error::{BuildError, Fault, SpawnProblem};
+use crate::runtime::Runtime;
+
+/// Spawns the actor of a key.
+type SpawnOf<K, M, T> =
+    Box<dyn Fn(K, KeyGuard<K, M>) -> Result<Handle<M, T>, SpawnProblem> + Send + Sync>;
+
+/// Takes the results of the actors. It is behind two pointers, so that each actor has a small one.
+type OnEnd<K, T> = Arc<Box<dyn Fn(&K, Result<T, Fault>) + Send + Sync>>;
+
+/// The options of a [`Keyed`] set, whose actors have results of type `T`.
+#[must_use = "a builder does nothing until `build`"]
+pub struct KeyedBuilder<K, M, T> {
+    spawn: SpawnOf<K, M, T>,
+    runtime: Option<Runtime>,
+    idle: Option<Duration>,
+    limit: Option<usize>,
+    on_end: Option<OnEnd<K, T>>,
+}
+
+impl<K, M> Keyed<K, M>
+where
+    K: Hash + Eq + Clone + Send + 'static,
+    M: Send + 'static,
+{
+    /// Creates the options of a set whose actors `make` makes, each of its key.
+    ///
+    /// The function is called without a lock, on the thread that needs the actor, where the runtime
+    /// of the set is the current one. It may use the set. It must not block until the set has an
+    /// actor of the same key.
+    pub fn builder<A, Fut, On>(
+        make: impl Fn(K) -> ActorBuilder<M, A, Fut, On> + Send + Sync + 'static,
+    ) -> KeyedBuilder<K, M, Fut::Output>
+    where
+        A: 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+        On: SpawnTarget<Fut> + SpawnFrom<A>,
+    {
+        KeyedBuilder {
+            spawn: Box::new(
+                move |key, guard| match make(key).guarded(guard).try_spawn_sent() {
+                    Ok(handle) => Ok(handle),
+                    Err(error) => {
+                        let problem = error.problem();
+                        contain(|| drop(error));
+                        Err(problem)
+                    }
+                },
+            ),
+            runtime: None,
+            idle: None,
+            limit: None,
+            on_end: None,
+        }
+    }
+}
+
+impl<K, M, T> KeyedBuilder<K, M, T>
+where
+    K: Hash + Eq + Clone + Send + 'static,
+    M: Send + 'static,
+{
+    /// Sets the runtime of the set, by default the current one.
+    ///
+    /// Its actors run there, unless they have [another place](ActorBuilder::on). The set does not keep
+    /// the runtime alive.
+    pub fn on(mut self, runtime: &Runtime) -> Self {
+        self.runtime = Some(Runtime::not_counting(runtime.inner().clone()));
+        self
+    }
+
+    /// Sets for how long an actor may receive no message by its key before the set gives up its
+    /// address. By default the set keeps it.
+    ///
+    /// Such an actor ends as any other: when it receives and finds no message, and no other address
+    /// and no source of it is left. A message by its key before that is handled, and the set has an
+    /// address again. The time is up to one eighth longer, and up to one millisecond.
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.idle = Some(time);
+        self
+    }
+
+    /// Sets how many actors may be open at the same time. By default there is no limit.
+    ///
+    /// For one more, the set [stops](crate::Address::stop) the actor that has received no message by
+    /// its key for the longest time, of those that no other code has an address of. That one handles
+    /// what it has accepted, and does not count any more. If there is none, the call that needs one
+    /// more is refused with [`KeyError::Limit`](super::KeyError::Limit), after a look at all of them.
+    pub fn limit(mut self, actors: usize) -> Self {
+        self.limit = Some(actors);
+        self
+    }
+
+    /// Sets a function for the result of each actor. By default results are dropped, and a panic of
+    /// an actor goes to [`on_fault`](crate::Builder::on_fault).
+    ///
+    /// It is called on the thread that ends the actor, before the next actor of the key starts. It
+    /// must not block until that has started. A panic of the function goes to `on_fault`.
+    pub fn on_end(
+        mut self,
+        function: impl Fn(&K, Result<T, Fault>) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_end = Some(Arc::new(Box::new(function)));
+        self
+    }
+
+    /// Builds the set, without any actor.
+    ///
+    /// # Errors
+    /// [`BuildError::Impossible`] if the limit is 0, if the idle time is 0, if no runtime is current
+    /// and none was set, or if it has shut down.
+    pub fn build(self) -> Result<Keyed<K, M>, BuildError>
+    where
+        T: Send + 'static,
+    {
+        let impossible = |option, reason: &str| {
+            let reason = reason.to_owned();
+            Err(BuildError::Impossible { option, reason })
+        };
+        if self.limit == Some(0) {
+            return impossible("limit", "is 0, but must be at least 1");
+        }
+        if self.idle == Some(Duration::ZERO) {
+            return impossible("idle", "is 0 s, but must be longer");
+        }
+        let Some(runtime) = self.runtime.or_else(Runtime::try_current) else {
+            return impossible("on", "is not set, and no runtime is current");
+        };
+        let runtime = runtime.inner().clone();
+        if !runtime.is_here() {
+            return impossible("on", "is a runtime of the parent process");
+        }
+        let make = make(self.spawn, self.on_end);
+        let limit = self.limit.unwrap_or(usize::MAX);
+        match Keyed::of(KeyedCore::new(runtime, make, self.idle, limit)) {
+            Some(set) => Ok(set),
+            None => impossible("on", "is a runtime that has shut down"),
+        }
+    }
+}
+
+/// Returns what starts an actor, and takes its result at the end.
+fn make<K, M, T>(spawn: SpawnOf<K, M, T>, on_end: Option<OnEnd<K, T>>) -> Make<K, M>
+where
+    K: Hash + Eq + Clone + Send + 'static,
+    M: Send + 'static,
+    T: Send + 'static,
+{
+    Box::new(move |key, guard| {
+        let Some(on_end) = &on_end else {
+            let (address, join) = spawn(key, guard)?.into_parts();
+            drop(join);
+            return Ok((address, None));
+        };
+        let (own, on_end) = (key.clone(), on_end.clone());
+        let (address, join) = spawn(key, guard)?.into_parts();
+        let end = move || {
+            if let Some(result) = join.now_or_never() {
+                on_end(&own, result);
+            }
+        };
+        let end: EndCall = Box::new(end);
+        Ok((address, Some(Box::new(end))))
+    })
+}
+
+impl<K, M, T> fmt::Debug for KeyedBuilder<K, M, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedBuilder")
+            .field("idle", &self.idle)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}

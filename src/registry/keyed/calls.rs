@@ -1,0 +1,294 @@
+//! What callers do with a key: tell its actor, wait for it, and stop it.
+//!
+//! A call looks under the lock of a shard, and acts when the lock is free. What it has found may have
+//! changed by then: so it looks again until it could act.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use super::core::{KeySite, KeyedCore};
+use super::error::{KeyError, KeyedTellError};
+use super::state::{EndRequest, KeyShard, KeyState, Tenant};
+use crate::actor::Address;
+use crate::directory::{HashedKey, KeySlot};
+use crate::error::{Deadlock, SpawnProblem};
+use crate::registry::member::observe;
+use crate::sync::MutexGuard;
+use crate::sync::atomic::Ordering;
+use crate::task::run;
+use crate::waiters::Waiters;
+
+/// What a caller finds under a key.
+enum KeyLook<M> {
+    Open(Address<M>),
+    /// No actor was started, or it has ended.
+    Absent,
+    /// An actor is being started, or ends.
+    Busy,
+}
+
+/// Why a message was not put into the line of a key.
+enum NotLined {
+    /// The key has changed meanwhile.
+    Again,
+    Full,
+    Refused(KeyError),
+}
+
+impl<K, M> KeyedCore<K, M>
+where
+    K: Hash + Eq + Clone + Send + 'static,
+    M: Send + 'static,
+{
+    #[inline]
+    pub(super) fn hash(&self, key: &K) -> u64 {
+        (&self.seeds).hash_one(key)
+    }
+
+    /// Applies the pending effects of this thread and of the actor of this key, in a simulation.
+    #[inline]
+    fn observe(&self, hash: u64, key: &K) {
+        observe(|| {
+            let shard = self.shard(hash);
+            let slot = shard.keys.find_key(hash, key)?;
+            shard.keys[slot].tenant.id()
+        });
+    }
+
+    /// Returns the open actor of this key, which is used so.
+    #[inline]
+    fn look(self: &Arc<Self>, hash: u64, key: &K) -> KeyLook<M> {
+        let mut shard = self.shard(hash);
+        let Some(slot) = shard.keys.find_key(hash, key) else {
+            return KeyLook::Absent;
+        };
+        match &shard.keys[slot].tenant {
+            Tenant::Held(address) if !address.is_closed_now() => {
+                let address = address.clone();
+                if self.idle.is_some() || self.limit < usize::MAX {
+                    let stamp = self.stamp();
+                    shard.touch(slot, stamp);
+                }
+                KeyLook::Open(address)
+            }
+            Tenant::Starting | Tenant::Stopped(_) => KeyLook::Busy,
+            Tenant::Held(_) | Tenant::Released(_) => self.hold_again(shard, slot),
+        }
+    }
+
+    /// Holds an actor that was released, unless it has closed.
+    #[cold]
+    #[inline(never)]
+    fn hold_again(
+        self: &Arc<Self>,
+        mut shard: MutexGuard<'_, KeyShard<K, M>>,
+        slot: KeySlot,
+    ) -> KeyLook<M> {
+        let address = match &shard.keys[slot].tenant {
+            Tenant::Released(address) => address.upgrade_now(),
+            _ => None,
+        };
+        let Some(address) = address else {
+            let closed = self.stop_in(&mut shard, slot);
+            drop(shard);
+            drop(closed);
+            return KeyLook::Busy;
+        };
+        let released = shard.hold(slot, address.clone(), self.stamp());
+        drop(shard);
+        drop(released);
+        self.tend();
+        KeyLook::Open(address)
+    }
+
+    /// Makes a key known, whose actor the caller starts with the returned key. Returns `None` if it
+    /// is known already.
+    fn begin(&self, hash: u64, key: &K) -> Result<Option<(KeySite, K)>, KeyError> {
+        let (own, given) = (key.clone(), key.clone());
+        let counted = self.reserve()?;
+        let mut shard = self.shard(hash);
+        if shard.is_closed {
+            drop(shard);
+            return Err(KeyError::Stopped);
+        }
+        if shard.keys.find_key(hash, key).is_some() {
+            drop(shard);
+            return Ok(None);
+        }
+        let slot = shard
+            .keys
+            .insert(HashedKey::new(hash, own), KeyState::starting());
+        counted.keep();
+        // Relaxed: ordered as in `forget`.
+        self.known.fetch_add(1, Ordering::Relaxed);
+        let shard = self.shard_of(hash) as u32;
+        Ok(Some((KeySite { shard, slot }, given)))
+    }
+
+    pub(super) fn tell(self: &Arc<Self>, key: &K, mut message: M) -> Result<(), KeyedTellError<M>> {
+        if !self.runtime.is_here() {
+            let forked = KeyError::Spawn(SpawnProblem::Forked);
+            return Err(KeyedTellError::new(message, forked));
+        }
+        let hash = self.hash(key);
+        loop {
+            self.observe(hash, key);
+            match self.look(hash, key) {
+                KeyLook::Open(address) => match address.tell(message) {
+                    Ok(()) => return Ok(()),
+                    Err(full) if full.is_full() => {
+                        return Err(KeyedTellError::full(full.into_inner()));
+                    }
+                    Err(closed) => message = closed.into_inner(),
+                },
+                KeyLook::Absent => match self.begin(hash, key) {
+                    Ok(Some((at, key))) => match self.start(at, key, Some(message)) {
+                        (Ok(_), None) | (Err(_), None) => return Ok(()),
+                        (Ok(_), Some(back)) => message = back,
+                        (Err(why), Some(back)) => return Err(KeyedTellError::new(back, why)),
+                    },
+                    Ok(None) => {}
+                    Err(why) => return Err(KeyedTellError::new(message, why)),
+                },
+                KeyLook::Busy => match self.line_up(hash, key, message) {
+                    Ok(()) => return Ok(()),
+                    Err((back, NotLined::Again)) => message = back,
+                    Err((back, NotLined::Full)) => return Err(KeyedTellError::full(back)),
+                    Err((back, NotLined::Refused(why))) => {
+                        return Err(KeyedTellError::new(back, why));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Keeps a message for the actor that is being started, or for the next one.
+    fn line_up(&self, hash: u64, key: &K, message: M) -> Result<(), (M, NotLined)> {
+        let mut own = Some(key.clone());
+        let mut counted = None;
+        loop {
+            let mut shard = self.shard(hash);
+            let Some(slot) = shard.keys.find_key(hash, key) else {
+                drop(shard);
+                return Err((message, NotLined::Again));
+            };
+            let refused = self.why_refused(&shard);
+            let state = &mut shard.keys[slot];
+            if let Tenant::Held(_) | Tenant::Released(_) = state.tenant {
+                drop(shard);
+                return Err((message, NotLined::Again));
+            }
+            if let Some(why) = refused {
+                drop(shard);
+                return Err((message, NotLined::Refused(why)));
+            }
+            // The next actor counts from now on, so that it can be started.
+            if !state.is_counted && counted.is_none() {
+                drop(shard);
+                match self.reserve() {
+                    Ok(one) => counted = Some(one),
+                    Err(why) => return Err((message, NotLined::Refused(why))),
+                }
+                continue;
+            }
+            // Relaxed: a number, which publishes nothing.
+            if state.waiting() >= self.capacity.load(Ordering::Relaxed) {
+                drop(shard);
+                return Err((message, NotLined::Full));
+            }
+            if !state.is_counted
+                && let Some(counted) = counted.take()
+            {
+                counted.keep();
+                state.is_counted = true;
+            }
+            state.push(&mut own, message);
+            drop(shard);
+            return Ok(());
+        }
+    }
+
+    /// Returns why no other actor is started in a shard.
+    fn why_refused(&self, shard: &KeyShard<K, M>) -> Option<KeyError> {
+        match (shard.is_closed, self.is_over()) {
+            (_, true) => Some(KeyError::Spawn(SpawnProblem::ShutDown)),
+            (true, _) => Some(KeyError::Stopped),
+            _ => None,
+        }
+    }
+
+    /// Returns an address of the actor of this key, which is started if there is none. While one is
+    /// being started or ends, returns the list of those that wait.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        hash: u64,
+        key: &K,
+    ) -> Result<Result<Address<M>, Arc<Waiters>>, KeyError> {
+        loop {
+            self.observe(hash, key);
+            match self.look(hash, key) {
+                KeyLook::Open(address) => return Ok(Ok(address)),
+                KeyLook::Absent => {
+                    if let Some((at, key)) = self.begin(hash, key)? {
+                        return self.start(at, key, None).0.map(Ok);
+                    }
+                }
+                KeyLook::Busy => {
+                    if let Some(waits) = self.waits(hash, key)? {
+                        return Ok(Err(waits));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the list of those that wait for an actor of this key. Returns `None` if the key has
+    /// changed meanwhile.
+    fn waits(&self, hash: u64, key: &K) -> Result<Option<Arc<Waiters>>, KeyError> {
+        let mut shard = self.shard(hash);
+        let Some(slot) = shard.keys.find_key(hash, key) else {
+            return Ok(None);
+        };
+        if let Some(why) = self.why_refused(&shard) {
+            return Err(why);
+        }
+        match &shard.keys[slot].tenant {
+            Tenant::Held(_) | Tenant::Released(_) => return Ok(None),
+            Tenant::Stopped(address) if address.id() == run::actor_id() => {
+                let actor = address.info();
+                let own = Deadlock::new(format!("{actor} → {actor}"), true);
+                return Err(KeyError::Deadlock(own));
+            }
+            Tenant::Starting | Tenant::Stopped(_) => {}
+        }
+        Ok(Some(shard.keys[slot].waits()))
+    }
+
+    /// Returns whether the actor of this key counts. That is no use of it.
+    pub(super) fn contains(&self, key: &K) -> bool {
+        let hash = self.hash(key);
+        self.observe(hash, key);
+        let shard = self.shard(hash);
+        let slot = shard.keys.find_key(hash, key);
+        slot.is_some_and(|slot| shard.keys[slot].is_counted)
+    }
+
+    /// Stops the actor of this key. Returns whether it was open, or was being started.
+    pub(super) fn remove(&self, key: &K) -> bool {
+        let hash = self.hash(key);
+        self.observe(hash, key);
+        let mut shard = self.shard(hash);
+        let Some(slot) = shard.keys.find_key(hash, key) else {
+            return false;
+        };
+        let state = &mut shard.keys[slot];
+        if let Tenant::Starting = state.tenant {
+            return !std::mem::replace(&mut state.is_removed, true);
+        }
+        let stopped = self.stop_in(&mut shard, slot);
+        drop(shard);
+        stopped
+            .inspect(|tenant| tenant.end(EndRequest::Stop))
+            .is_some()
+    }
+}

@@ -32,6 +32,9 @@ pub mod guide {
     #[doc = include_str!("docs/guide/caches_end.md")]
     pub mod caches {}
 
+    #[doc = include_str!("docs/guide/keys.md")]
+    pub mod keys {}
+
     #[doc = include_str!("docs/guide/retries.md")]
     pub mod retries {}
 

@@ -50,7 +50,8 @@ pub fn with_jobs(server: ServerBuilder, store: &Store) -> ServerBuilder {
         Ok(queues) => respond(page(&queues)),
         Err(error) => HttpResponse::new(503, error.to_string()),
     });
-    let requeuing = spawn!(requeue(_, store.clone()), name = "requeue");
+    let own = store.clone();
+    let requeuing = spawn!(requeue(_, own), name = "requeue");
     let make = |job: RequeueJob, reply| (job, reply);
     let server = server
         .mount(page)

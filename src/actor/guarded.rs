@@ -31,12 +31,13 @@ pin_project! {
     }
 }
 
+/// The builder of a guarded actor.
+type GuardedBuilder<G, M, A, Fut, On> =
+    ActorBuilder<M, GuardedActor<G, M, A, Fut>, GuardedFuture<G, A, Fut>, On>;
+
 impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// Gives the actor a guard.
-    pub(crate) fn guarded<G>(
-        self,
-        guard: G,
-    ) -> ActorBuilder<M, GuardedActor<G, M, A, Fut>, GuardedFuture<G, A, Fut>, On> {
+    pub(crate) fn guarded<G>(self, guard: G) -> GuardedBuilder<G, M, A, Fut, On> {
         self.rebuild(Ok(()), GuardedFuture::begin, |actor, begin| GuardedActor {
             actor,
             begin,

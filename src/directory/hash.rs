@@ -7,9 +7,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The random numbers of a table. All hashes of one table are made with the same ones.
 pub(crate) struct HashSeeds {
-    first: u64,
+    pub(super) first: u64,
     /// Odd, so that the multiplication loses nothing.
-    factor: u64,
+    pub(super) factor: u64,
 }
 
 impl HashSeeds {

@@ -18,11 +18,14 @@ use crate::time::{Sleep, sleep};
 use crate::timers::DeadlineKind;
 use crate::waiters::{Ticket, Waiters};
 
+/// A look at a name on a runtime.
+type NameLook<M, T> = fn(&Name<M>, &Arc<Inner>) -> Option<Result<T, LookupError>>;
+
 /// The future of [`Name::wait`], [`Name::wait_timeout`] and [`Name::wait_until_free`].
 struct Wait<M, T> {
     name: Name<M>,
     /// Returns what the wait ends with, once that is so.
-    look: fn(&Name<M>, &Arc<Inner>) -> Option<Result<T, LookupError>>,
+    look: NameLook<M, T>,
     /// Set by the first poll.
     entry: Option<WaitEntry>,
     is_over: bool,
@@ -134,11 +137,7 @@ impl<M: Send + 'static> Name<M> {
 }
 
 impl<M, T> Wait<M, T> {
-    fn new(
-        name: &Name<M>,
-        look: fn(&Name<M>, &Arc<Inner>) -> Option<Result<T, LookupError>>,
-        timeout: Option<Duration>,
-    ) -> Self {
+    fn new(name: &Name<M>, look: NameLook<M, T>, timeout: Option<Duration>) -> Self {
         Wait {
             name: name.clone(),
             look,

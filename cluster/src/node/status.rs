@@ -15,7 +15,7 @@ pub struct NodeStatus {
     pub unreached: Vec<String>,
     /// The links that were up.
     pub links: u64,
-    /// The links that went down again.
+    /// The links that went down again, without those that neither node used.
     pub lost_links: u64,
     /// The links that were refused: another version, a wrong name, too many peers.
     pub refused_links: u64,

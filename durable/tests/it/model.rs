@@ -298,7 +298,8 @@ async fn history() {
     for task in tasks {
         task.await;
     }
-    (file.fails(0.0), file.unknown(0.0));
+    file.fails(0.0);
+    file.unknown(0.0);
     let store = Store::simulated(&file).open().await.unwrap();
     let queue = store.queue::<Note>("notes").open().await.unwrap();
     timeout(secs(3600), queue.drain())

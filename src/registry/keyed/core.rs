@@ -29,6 +29,8 @@ pub(super) type Make<K, M> = Box<
         + Sync,
 >;
 
+type LockedShard<K, M> = CachePadded<Mutex<KeyShard<K, M>>>;
+
 pub(super) struct KeyedCore<K, M> {
     pub(super) runtime: Arc<Inner>,
     pub(super) make: Make<K, M>,
@@ -38,7 +40,7 @@ pub(super) struct KeyedCore<K, M> {
     pub(super) limit: usize,
     pub(super) seeds: HashSeeds,
     /// One in a simulation, so that its order does not depend on hashes.
-    pub(super) shards: Box<[CachePadded<Mutex<KeyShard<K, M>>>]>,
+    pub(super) shards: Box<[LockedShard<K, M>]>,
     /// Goes on at each use if there is a limit, and with each step of the time that actors idle.
     pub(super) clock: AtomicU64,
     /// The number of actors that count.

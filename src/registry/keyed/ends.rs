@@ -104,6 +104,8 @@ where
             fault: &fault,
             is_source: false,
             is_on_undelivered: false,
+            is_on_displaced: false,
+            task: None,
         });
         contain(|| drop(fault));
     }

@@ -100,7 +100,7 @@ fn model_28_a_later_deadline_of_a_turn_that_blocks_is_fired_by_another_worker() 
     model_from_explore(|| {
         let (inner, workers) = asleep(2);
         let own = inner.clone();
-        let task = task::spawn(
+        let task = task::spawn::<(), _, _>(
             inner.clone(),
             poll_fn(move |cx| {
                 explore();
@@ -130,7 +130,7 @@ fn model_28_a_deadline_of_a_worker_that_blocks_next_is_fired_by_another() {
         let own = inner.clone();
         let gate = Gate::new();
         let mut armed = None;
-        let task = task::spawn(
+        let task = task::spawn::<(), _, _>(
             inner.clone(),
             poll_fn(move |cx| {
                 if armed.take().is_some() {
@@ -163,7 +163,7 @@ fn model_28_a_deadline_of_a_worker_blocked_from_outside_is_fired_by_another() {
         let (runs, fired) = (Gate::new(), Gate::new());
         let soon = Instant::now() + SOON;
         let mut armed = None;
-        let arming = task::spawn(inner.clone(), {
+        let arming = task::spawn::<(), _, _>(inner.clone(), {
             let (own, runs, fired) = (inner.clone(), runs.clone(), fired.clone());
             poll_fn(move |cx| {
                 if armed.take().is_some() {

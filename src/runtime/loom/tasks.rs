@@ -28,7 +28,7 @@ fn model_49_a_task_of_a_late_worker_is_dropped() {
         let workers = start(&inner);
         let (begun, gate) = (Gate::new(), Gate::new());
         let (begins, goes_on) = (begun.clone(), gate.clone());
-        let task = task::spawn(inner.clone(), async move {
+        let task = task::spawn::<(), _, _>(inner.clone(), async move {
             begins.open();
             goes_on.wait();
             pending::<()>().await;
@@ -48,7 +48,7 @@ fn model_49_a_task_of_a_late_worker_is_dropped() {
 fn model_49_a_task_that_another_runtime_runs_is_dropped() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let task = task::spawn(inner.clone(), pending::<()>());
+        let task = task::spawn::<(), _, _>(inner.clone(), pending::<()>());
         let runnable = inner
             .scheduler
             .take_left(&*inner, true)
@@ -63,7 +63,7 @@ fn model_49_a_task_that_another_runtime_runs_is_dropped() {
 /// Spawns a task that waits forever and leaves its waker in `left`.
 fn waiting(inner: &Arc<Inner>, left: &Arc<Mutex<Option<Waker>>>) -> Task<()> {
     let leaves = left.clone();
-    task::spawn(
+    task::spawn::<(), _, _>(
         inner.clone(),
         poll_fn(move |cx| {
             *leaves.lock() = Some(cx.waker().clone());

@@ -69,7 +69,7 @@ fn new<Fut: Future + 'static>(desk: &Desk, future: Fut) -> TaskHandle<Fut::Outpu
     #[expect(unsafe_code, reason = "the futures here are `Send`")]
     // SAFETY: the futures in these models are `Send`.
     unsafe {
-        super::new(desk.clone(), future, None)
+        super::new::<(), _, _>(desk.clone(), future, None)
     }
 }
 

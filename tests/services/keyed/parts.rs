@@ -6,7 +6,7 @@ use greenroom::registry::{KeyError, Keyed};
 use greenroom::supervise::{Restarts, Strategy, Supervisor};
 use greenroom::{Context, Detached, Reply, actor};
 
-use super::{Book, Order, hold, options, set};
+use super::{Order, hold, set};
 use crate::support::{Gate, Home, in_every_home, keep_bombs_quiet, on_threads};
 
 in_every_home!(
@@ -70,7 +70,6 @@ fn a_set_below_a_supervisor_ends_before_it(home: &Home) {
         let end = hold(&set, 7).await;
         set.tell(&7, Order::Add(1)).unwrap();
         tree.stop();
-        served.downgrade();
         while !served.is_closed() {
             greenroom::yield_now().await;
         }
@@ -149,5 +148,4 @@ fn keyed_actors_may_have_threads_of_their_own(home: &Home) {
     set.stop();
     gates.iter().for_each(Gate::open);
     home.block_on(set.ended());
-    let _ = options(home, &Book::default());
 }

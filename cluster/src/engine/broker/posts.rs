@@ -56,6 +56,11 @@ impl Posts {
         self.posted.notify(1);
     }
 
+    fn is_empty(&self) -> bool {
+        let waiting = lock(&self.waiting);
+        waiting.packets.is_empty() && waiting.links.is_empty()
+    }
+
     /// Takes the next packet, or else the next node whose link has its turn, with how many wait behind
     /// it.
     fn next(&self) -> Option<Result<Post, (Token, usize)>> {
@@ -131,7 +136,10 @@ async fn publish_all(engine: &BrokerEngine) {
         }
         if round == Some(0) {
             round = None;
-            engine.broker.take_turn().await;
+            // Without anything else, the wait for it lets the broker work as well.
+            if !engine.posts.is_empty() {
+                engine.broker.take_turn().await;
+            }
         }
     }
 }

@@ -292,7 +292,45 @@ pub(super) async fn user_info(client: &Client) -> Result<serde_json::Value, Stri
 
 #[cfg(test)]
 mod tests {
-    use super::Nats;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::{CryptoProvider, Nats};
+    use crate::Node;
+
+    /// What a server without TLS says first.
+    const INFO: &str = concat!(
+        r#"INFO {"server_id":"a","server_name":"a","version":"2.15.1","host":"127.0.0.1","#,
+        r#""port":4222,"headers":true,"max_payload":1048576,"proto":1,"client_id":1}"#,
+        "\r\n"
+    );
+
+    /// Opens a node at a server without TLS, and at another one that is not there. Returns what it
+    /// sends first.
+    fn sent_first(other: &str) -> Vec<u8> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap().to_string();
+        let received = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(INFO.as_bytes()).unwrap();
+            let mut first = [0; 4];
+            let length = stream.read(&mut first).unwrap();
+            first[..length].to_vec()
+        });
+        let nats = Nats::servers([&*server, other]).password("secret");
+        let opened = greenroom::run(Node::builder("shop").nats(nats).open());
+        assert!(opened.is_err());
+        received.join().unwrap()
+    }
+
+    #[test]
+    fn no_connection_is_plain_if_one_of_the_servers_is_named_with_tls() {
+        assert_eq!(sent_first("nats://127.0.0.1:1"), b"CONN");
+        assert_ne!(sent_first("tls://127.0.0.1:1"), b"CONN");
+        // Here rustls itself makes no choice, and a handshake without one would panic.
+        assert!(CryptoProvider::get_default().is_some());
+    }
 
     #[test]
     fn a_password_is_not_shown() {

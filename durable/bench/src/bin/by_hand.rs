@@ -16,10 +16,17 @@ fn main() {
     let (case, count) = arguments();
     let folder = tempfile::tempdir().unwrap();
     let connection = Connection::open(folder.path().join("by_hand.db")).unwrap();
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
-    connection.pragma_update(None, "synchronous", "FULL").unwrap();
+    connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))
+        .unwrap();
+    connection
+        .pragma_update(None, "synchronous", "FULL")
+        .unwrap();
     let (table, insert) = match &*case {
-        "put" => (JOBS, "INSERT INTO job(due, payload) VALUES (?1 + 0 * ?2, ?3)"),
+        "put" => (
+            JOBS,
+            "INSERT INTO job(due, payload) VALUES (?1 + 0 * ?2, ?3)",
+        ),
         "append" => (EVENTS, "INSERT INTO event VALUES (?1, ?2, ?3)"),
         other => panic!("there is no case {other:?}"),
     };

@@ -75,7 +75,10 @@ fn main() {
     let (case, count) = arguments();
     let folder = tempfile::tempdir().unwrap();
     greenroom::run(async {
-        let store = Store::sqlite(folder.path().join("ours.db")).open().await.unwrap();
+        let store = Store::sqlite(folder.path().join("ours.db"))
+            .open()
+            .await
+            .unwrap();
         let mut start = Instant::now();
         match &*case {
             "put" => put(&store, count).await,
@@ -88,7 +91,11 @@ fn main() {
                     journal.append(vec![load(); 1000]).await.unwrap();
                 }
                 start = Instant::now();
-                let again = store.journal::<Total>("totals", "all").open().await.unwrap();
+                let again = store
+                    .journal::<Total>("totals", "all")
+                    .open()
+                    .await
+                    .unwrap();
                 assert_eq!(again.position() as usize, count / 1000 * 1000);
             }
             other => panic!("there is no case {other:?}"),

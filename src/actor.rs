@@ -43,6 +43,7 @@ mod split;
 mod traced;
 mod undelivered;
 mod unsent;
+mod urgent;
 mod values;
 mod weak_address;
 
@@ -60,5 +61,6 @@ pub use source::SourceGuard;
 pub use sources::AdoptError;
 pub use spawn::{ActorBuilder, Current, Detached, SpawnFrom, SpawnTarget, actor};
 pub use unsent::Unsent;
+pub use urgent::UrgentError;
 pub use values::{Actor, into_actor, without_context};
 pub use weak_address::WeakAddress;

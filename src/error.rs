@@ -151,11 +151,15 @@ pub enum SpawnProblem {
     NoRuntime,
     /// The runtime or pinned thread is shutting down or has ended.
     ShutDown,
-    /// The [`capacity`](crate::ActorBuilder::capacity) is 0, but must be at least 1.
+    /// The [`capacity`](crate::ActorBuilder::capacity), or that for
+    /// [`urgent`](crate::ActorBuilder::urgent) messages, is 0, but must be at least 1.
     ZeroCapacity,
     /// There is no [`capacity`](crate::ActorBuilder::capacity), but an option for a mailbox without
     /// room, such as [`overflow`](crate::ActorBuilder::overflow).
     NoCapacity,
+    /// [`urgent_in_a_row`](crate::ActorBuilder::urgent_in_a_row) is 0, but must be at least 1. Or it is
+    /// set without [`urgent`](crate::ActorBuilder::urgent).
+    UrgentInARow,
     /// The [`priority`](crate::ActorBuilder::priority) exceeds the runtime's
     /// [`priorities`](crate::Builder::priorities).
     Priority {
@@ -219,6 +223,9 @@ impl fmt::Display for SpawnProblem {
                 "an option says what is done without room, but an unbounded mailbox always has \
                  room: set `capacity`",
             ),
+            SpawnProblem::UrgentInARow => {
+                f.write_str("urgent_in_a_row is at least 1, and needs the option `urgent`")
+            }
             SpawnProblem::Priority { priority, highest } => {
                 write!(f, "priority is {priority}, but must be from 0 to {highest}")
             }
@@ -323,9 +330,12 @@ impl fmt::Display for HostFault {
 impl std::error::Error for HostFault {}
 
 /// Returns whether this thread is in a tokio runtime.
+#[cfg(feature = "tokio")]
 fn is_on_tokio() -> bool {
-    #[cfg(feature = "tokio")]
-    return tokio::runtime::Handle::try_current().is_ok();
-    #[cfg(not(feature = "tokio"))]
+    tokio::runtime::Handle::try_current().is_ok()
+}
+
+#[cfg(not(feature = "tokio"))]
+fn is_on_tokio() -> bool {
     false
 }

@@ -212,7 +212,8 @@ pub mod docs;
 
 pub use actor::{
     Actor, ActorBuilder, Address, AdoptError, Answer, Ask, Context, Current, Detached, Handle,
-    Join, Permit, Reply, Request, SourceGuard, SpawnFrom, SpawnTarget, Unsent, WeakAddress, actor,
+    Join, Permit, Reply, Request, SourceGuard, SpawnFrom, SpawnTarget, Unsent, UrgentError,
+    WeakAddress, actor,
 };
 #[doc(hidden)]
 pub use actor::{into_actor, mistakes as handler_mistakes, without_context};

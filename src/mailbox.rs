@@ -4,6 +4,7 @@
 //! owns no buffer. The mailbox knows nothing of executors: an operation returns which task it has
 //! woken ([`Wake`]), and the caller schedules that task.
 
+mod bound;
 mod closing;
 mod conflating;
 mod conflation;
@@ -24,6 +25,8 @@ mod state;
 mod tests;
 mod traced;
 mod undelivered;
+mod urgent;
+mod urgent_queue;
 
 pub(crate) use conflating::Conflated;
 pub(crate) use conflation::Conflation;

@@ -58,11 +58,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     ("close_forgets_the_line", "model_08_a_close", DEADLOCK),
-    (
-        "emptied_queue_stays_filled",
-        "model_74",
-        "exceeded maximum number of branches",
-    ),
+    ("urgent_letter_is_forgotten", "model_75", DEADLOCK),
     ("asker_is_not_woken", "model_09_dropped_reply", DEADLOCK),
     (
         "ended_asker_is_not_woken",

@@ -6,7 +6,7 @@
 //!
 //! The functions are [`concurrently`](crate::concurrently()),
 //! [`try_concurrently`](crate::try_concurrently()), [`sequentially`](crate::sequentially()) and
-//! [`retry`](crate::retry()), and here [`race`], [`first_ok`] and [`run_until`]. This module has
+//! [`retry`](crate::retry()), and here [`race()`], [`first_ok`] and [`run_until`]. This module has
 //! the types of their arguments and errors. A request is any future; most are asks. Nothing starts
 //! before the first poll, and dropping one of these futures drops the requests in it, which cancels
 //! them. [`timeout`](crate::time::timeout()) limits the wait.

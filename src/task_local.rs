@@ -55,7 +55,7 @@ macro_rules! task_local {
     };
 }
 
-/// A value that a task or an actor may have, declared with [`task_local!`].
+/// A value that a task or an actor may have, declared with [`task_local!`](crate::task_local!).
 ///
 /// [`scope`](TaskLocal::scope) sets it for a future, on whatever executor that is polled. What the
 /// future calls finds it, and so do futures that it awaits. A task that it spawns does not, unless
@@ -87,10 +87,6 @@ pub struct TaskLocal<T: 'static> {
 
 impl<T: Send + Sync + 'static> TaskLocal<T> {
     #[doc(hidden)]
-    #[expect(
-        clippy::new_without_default,
-        reason = "`task_local!` makes them, each in a static"
-    )]
     pub const fn new() -> Self {
         TaskLocal {
             _place: 0,

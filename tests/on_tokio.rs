@@ -453,7 +453,7 @@ fn names_and_groups_work_in_the_tasks_of_a_bound_tokio() {
         assert_eq!(drive(SUM.on(&runtime).get().unwrap().ask(Word::Sum)), Ok(5));
         sum.stop();
         assert_eq!(drive(sum.join()).unwrap(), 5);
-        assert!(SUM.on(&runtime).get().is_none());
+        assert!(SUM.on(&runtime).get().is_err());
     });
 }
 
@@ -581,6 +581,6 @@ fn a_bound_tokio_that_is_shut_down_first_cancels_its_actors_and_frees_their_name
             drive(sum.join()),
             Err(Fault::Cancelled | Fault::NotStarted)
         ));
-        assert!(SUM.on(&runtime).get().is_none());
+        assert!(SUM.on(&runtime).get().is_err());
     });
 }

@@ -170,11 +170,7 @@ fuzz() {
         rm -rf "target/${package}_fuzz/$name"
         mkdir "target/${package}_fuzz/$name"
         # What is new goes into the first folder.
-<<<<<<< ours
         "target/${package}_fuzz/$host/release/$name" "$limit" -timeout=20 \
-=======
-        "target/${package}_fuzz/$host/release/$name" -max_total_time=120 -timeout=20 \
->>>>>>> theirs
             -artifact_prefix="target/${package}_fuzz/$name-" \
             "target/${package}_fuzz/$name" "$package/fuzz/corpus/$name"
     done

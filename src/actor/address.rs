@@ -355,8 +355,9 @@ impl<M> Address<M> {
 
     /// Returns the number of messages in the mailbox.
     ///
-    /// An actor takes the messages of an unbounded mailbox in batches; messages that it has taken
-    /// are not counted. The number may be out of date when it is returned.
+    /// Of a mailbox with two queues it is that of the queue to which this address leads, see
+    /// [`urgent`](Address::urgent). An actor takes the messages of an unbounded mailbox in batches;
+    /// messages that it has taken are not counted. The number may be out of date when it is returned.
     ///
     /// ```
     /// use greenroom::{Context, actor};

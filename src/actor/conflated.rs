@@ -42,7 +42,7 @@ impl<'a, M> CoreRef<'a, M> {
                 message
                     .take()
                     .into_iter()
-                    .for_each(|message| self.fill(message));
+                    .for_each(|message| self.fill::<false>(message));
                 return Ok(());
             }
             self.observe();
@@ -76,7 +76,7 @@ impl<'a, M> CoreRef<'a, M> {
         let key = match attempt(|| conflation.key(&message)) {
             Ok(key) => key,
             Err(panic) => {
-                self.give_up_permit();
+                self.give_up_permit::<false>();
                 std::panic::resume_unwind(panic.into_payload());
             }
         };
@@ -84,13 +84,13 @@ impl<'a, M> CoreRef<'a, M> {
         match (self.mailbox).conflate(conflation, key, &mut message, true, sender) {
             Ok(conflated) => {
                 if conflated.is_in_place {
-                    self.give_up_permit();
+                    self.give_up_permit::<false>();
                 }
                 self.pass_on_conflated(conflated, event);
             }
             Err(_) => {
                 let late = message.into_iter();
-                late.for_each(|message| self.lose_late(message, from));
+                late.for_each(|message| self.lose_late::<false>(message, from));
             }
         }
     }
@@ -122,40 +122,12 @@ impl<'a, M> CoreRef<'a, M> {
                 return Poll::Ready(sent);
             }
         }
-        self.poll_reserve(entry, cx).map_ok(|()| {
+        self.poll_reserve::<false>(entry, cx).map_ok(|()| {
             context::apply_effects();
             message
                 .take()
                 .into_iter()
-                .for_each(|message| self.fill(message));
+                .for_each(|message| self.fill::<false>(message));
         })
-    }
-
-    /// Waits in line for a permit.
-    pub(super) fn poll_reserve(
-        self,
-        entry: &mut Option<LineEntry<M>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Refused>> {
-        let before = entry.as_ref().map(LineEntry::key);
-        let reserved = self.mailbox.poll_reserve(entry, cx);
-        let now = entry.as_ref().map(LineEntry::key);
-        match (before, now, &reserved) {
-            (None, Some(key), Poll::Pending) => {
-                self.trace(|| MessageEvent::AwaitsRoom(MessageInfo::of::<M>(), key));
-            }
-            (Some(key), _, Poll::Ready(Ok(()))) => self.trace(|| MessageEvent::HasPermit(key)),
-            (Some(key), _, Poll::Ready(Err(_))) => self.trace(|| MessageEvent::GivenUp(key)),
-            _ => {}
-        }
-        reserved
-    }
-
-    /// Leaves the line for a permit, and gives that up if it was given already.
-    pub(super) fn leave_line(self, entry: LineEntry<M>) {
-        context::apply_effects();
-        self.trace(|| MessageEvent::GivenUp(entry.key()));
-        self.pass_on(self.mailbox.leave_line(entry));
-        self.pass_undelivered();
     }
 }

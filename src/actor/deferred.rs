@@ -110,7 +110,7 @@ pub(super) fn after_effects(act: impl FnOnce() + Send + 'static) {
 
 impl<M> CoreRef<'_, M> {
     /// Returns whether this thread's operations on the actor take effect later.
-    fn is_deferred(self) -> bool {
+    pub(super) fn is_deferred(self) -> bool {
         let id = self.header.id();
         self.header.is_traced()
             && context::simulated(|engine, runtime| engine.defers_to(runtime, id)) == Some(true)
@@ -131,8 +131,8 @@ impl<M> CoreRef<'_, M> {
         match self.reserve_displacing() {
             Ok(displaced) => {
                 match is_deferred {
-                    true => self.defer(message),
-                    false => self.fill(message),
+                    true => self.defer::<false>(message),
+                    false => self.fill::<false>(message),
                 }
                 self.give_displaced(displaced);
             }
@@ -161,7 +161,7 @@ impl<M> CoreRef<'_, M> {
             return None;
         }
         match &reserved {
-            Ok(_) => self.defer(message.take()?),
+            Ok(_) => self.defer::<false>(message.take()?),
             Err(_) => self.observe(),
         }
         Some(reserved.map(|displaced| self.give_displaced(displaced)))
@@ -179,15 +179,19 @@ impl<M> CoreRef<'_, M> {
         reserved.map(|displaced| self.give_displaced(displaced))
     }
 
-    /// Defers the arrival of the message with its permit.
-    fn defer(self, message: M) {
+    /// Defers the arrival of the message with its permit of one of the queues.
+    fn defer<const URGENT: bool>(self, message: M) {
         let info = self.message_info(&message);
         self.sent(&message);
         let mut message = ManuallyDrop::new(message);
         // SAFETY: (CELL-2) a reference is held; the message has the cell's type and is given away.
         let deliver = unsafe {
-            let message = SenderAction::Message(NonNull::from(&mut message).cast());
-            (self.header.vtable.delivery)(self.header(), message)
+            let message = NonNull::from(&mut message).cast();
+            let action = match URGENT {
+                true => SenderAction::Urgent(message),
+                false => SenderAction::Message(message),
+            };
+            (self.header.vtable.delivery)(self.header(), action)
         };
         let to = self.info();
         let _ = context::simulated(|engine, runtime| {
@@ -220,11 +224,11 @@ impl<M> CoreRef<'_, M> {
         });
     }
 
-    /// Uses a permit now.
-    pub(super) fn fill(self, message: M) {
+    /// Uses a permit of one of the queues now.
+    pub(super) fn fill<const URGENT: bool>(self, message: M) {
         let info = self.info_if_simulated(&message);
         let from = self.sent(&message);
-        self.put(message, from, || {
+        self.put::<URGENT>(message, from, || {
             MessageEvent::Sent(info.unwrap_or(MessageInfo::of::<M>()))
         });
     }
@@ -236,31 +240,41 @@ impl<M> CoreRef<'_, M> {
         is_simulated.then(|| self.message_info(message))
     }
 
-    fn put(self, message: M, from: Option<u64>, event: impl FnOnce() -> MessageEvent) {
-        if self.header.conflates() {
+    fn put<const URGENT: bool>(
+        self,
+        message: M,
+        from: Option<u64>,
+        event: impl FnOnce() -> MessageEvent,
+    ) {
+        if !URGENT && self.header.conflates() {
             return self.put_conflating(message, from, event);
         }
-        match self.mailbox.fill(message, from) {
+        let filled = match URGENT {
+            true => self.mailbox.fill_urgent(message, from),
+            false => self.mailbox.fill(message, from),
+        };
+        match filled {
             Ok(wake) => {
-                self.trace(event);
+                self.trace_in::<URGENT>(event);
                 self.pass_on(wake);
             }
-            Err(refused) => self.lose_late(refused, from),
+            Err(refused) => self.lose_late::<URGENT>(refused, from),
         }
     }
 }
 
 impl<M> CoreArc<M> {
-    /// Uses a permit, now or as a pending effect.
-    pub(super) fn fill(&self, message: M) {
+    /// Uses a permit of one of the queues, now or as a pending effect.
+    pub(super) fn fill<const URGENT: bool>(&self, message: M) {
         if self.at().is_deferred() {
-            return self.at().defer(message);
+            return self.at().defer::<URGENT>(message);
         }
-        self.at().fill(message);
+        self.at().fill::<URGENT>(message);
     }
 
     /// Uses a permit with a message that was sent earlier, by `from` if it is traced.
-    pub(super) fn arrive(&self, message: M, from: Option<u64>) {
-        self.at().put(message, from, || MessageEvent::Arrived);
+    pub(super) fn arrive<const URGENT: bool>(&self, message: M, from: Option<u64>) {
+        self.at()
+            .put::<URGENT>(message, from, || MessageEvent::Arrived);
     }
 }

@@ -5,21 +5,33 @@
 
 use super::core::CoreRef;
 use super::deferred::apply_all_effects;
+use super::recipient::RecipientRef;
 use super::undelivered::simulated_label;
 use crate::contain::attempt;
-use crate::error::{FaultyPart, Refusal, RefusalKind, TellError};
+use crate::error::{AskError, FaultyPart, Refusal, RefusalKind, TellError};
 use crate::info::TaskInfo;
 use crate::mailbox::{DisplacedMessage, Refused};
 use crate::task::{MessageEvent, loss};
 
 /// Returns the refusal of an ask for which this actor has no room.
 #[cold]
-pub(super) fn overloaded(actor: TaskInfo, why: &str) -> Refusal {
+fn overloaded(actor: TaskInfo, why: &str) -> Refusal {
     let actor = simulated_label(&actor).unwrap_or(actor);
     Refusal::of(
         RefusalKind::Overloaded,
         format!("the mailbox of {actor} {why}"),
     )
+}
+
+impl<M> RecipientRef<'_, M> {
+    /// Returns the error of an ask whose message no mailbox took.
+    #[cold]
+    pub(super) fn unsent_error(self, is_full: bool) -> AskError {
+        match is_full {
+            true => AskError::Refused(overloaded(self.view().info(), "is full")),
+            false => self.closed_error(),
+        }
+    }
 }
 
 impl<M> CoreRef<'_, M> {
@@ -72,18 +84,15 @@ impl<M> CoreRef<'_, M> {
         Ok(displaced)
     }
 
-    /// Traces that a message has left the mailbox. If it `is_replaced`, the next one that is sent has its
-    /// position.
+    /// Traces that a message has left the mailbox. If it `is_replaced`, the next one that is sent has
+    /// its position.
     pub(super) fn trace_displaced(
         self,
         displaced: Option<&DisplacedMessage<M>>,
         is_replaced: bool,
     ) {
-        if let Some(DisplacedMessage { newer, .. }) = displaced {
-            self.trace(|| match is_replaced {
-                true => MessageEvent::Replaced(*newer),
-                false => MessageEvent::Displaced(*newer),
-            });
+        if let Some(&DisplacedMessage { newer, .. }) = displaced {
+            self.trace(|| MessageEvent::Displaced { newer, is_replaced });
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::address::Address;
-use super::core::CoreArc;
+use super::core::{CoreArc, CoreRef};
 use super::recipient::{ActorView, AnyMap, MappedActor, RecipientRef};
 use crate::error::{AskError, End};
 use crate::mailbox::{LineEntry, Refused};
@@ -70,23 +70,40 @@ impl<M: Send + 'static> MappedActor for CoreArc<M> {
                 return Poll::Ready(reserved);
             }
         }
-        // From the first wait on, the entry in the line decides.
-        let wait = wait.get_or_insert_with(|| Box::new(None::<LineEntry<M>>));
-        self.at().poll_reserve(entry_in(wait), cx)
+        poll_reserve_of::<M, false>(self.at(), wait, cx)
     }
 
     fn leave_line(&self, wait: Option<Box<dyn Any + Send + Sync>>) {
-        if let Some(entry) = wait.and_then(|mut wait| entry_in(&mut wait).take()) {
-            self.at().leave_line(entry);
-        }
+        leave_line_of::<M, false>(self.at(), wait);
     }
 
     fn give_up_permit(&self) {
-        self.at().give_up_permit();
+        self.at().give_up_permit::<false>();
     }
 
     fn trace_passed_by(&self, type_name: &'static str) {
         self.at().passed_by(type_name);
+    }
+}
+
+/// Waits for a permit of one of the queues, after a try.
+pub(super) fn poll_reserve_of<M: Send + 'static, const URGENT: bool>(
+    core: CoreRef<'_, M>,
+    wait: &mut Option<Box<dyn Any + Send + Sync>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), Refused>> {
+    // From the first wait on, the entry in the line decides.
+    let wait = wait.get_or_insert_with(|| Box::new(None::<LineEntry<M>>));
+    core.poll_reserve::<URGENT>(entry_in(wait), cx)
+}
+
+/// Leaves the line of one of the queues, or gives up the permit.
+pub(super) fn leave_line_of<M: Send + 'static, const URGENT: bool>(
+    core: CoreRef<'_, M>,
+    wait: Option<Box<dyn Any + Send + Sync>>,
+) {
+    if let Some(entry) = wait.and_then(|mut wait| entry_in(&mut wait).take()) {
+        core.leave_line::<URGENT>(entry);
     }
 }
 

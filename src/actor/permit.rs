@@ -152,7 +152,7 @@ impl<M> Drop for Permit<M> {
             return;
         }
         match to {
-            Recipient::Actor(core) => core.at().give_up_permit(),
+            Recipient::Actor(core) => core.at().give_up_permit::<false>(),
             Recipient::Map(map) => map.give_up_permit(),
         }
     }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::{Core, CoreArc, CoreRef};
-use super::displaced::overloaded;
 use super::undelivered::{detail_about, simulated_label};
 use crate::error::{AskDetail, AskError, Deadlock, End, RefusedMessage, SendError, TellError};
 use crate::mailbox::{Flags, Refused};
@@ -73,15 +72,6 @@ impl<'a, M> RecipientRef<'a, M> {
     #[inline(never)]
     pub(super) fn send_error<T>(self, why: Refused, message: T) -> SendError<T> {
         SendError(refused_by(self.view(), why, message))
-    }
-
-    /// Returns the error of an ask whose message no mailbox took.
-    #[cold]
-    pub(super) fn unsent_error(self, is_full: bool) -> AskError {
-        match is_full {
-            true => AskError::Refused(overloaded(self.view().info(), "is full")),
-            false => self.closed_error(),
-        }
     }
 
     /// Returns the error of an ask whose message the closed mailbox refused.
@@ -211,7 +201,7 @@ impl<M> Recipient<M> {
     /// Uses a permit.
     pub(super) fn fill(&self, message: M) {
         match self {
-            Recipient::Actor(core) => core.fill(message),
+            Recipient::Actor(core) => core.fill::<false>(message),
             Recipient::Map(map) => map.fill(message),
         }
     }
@@ -285,7 +275,7 @@ impl<M> ActorView for Core<M> {
 
     fn len(&self) -> usize {
         self.observe();
-        self.mailbox.len()
+        self.mailbox.plain_len()
     }
 
     fn capacity(&self) -> Option<usize> {
@@ -347,6 +337,10 @@ pub(super) trait MappedActor: Send + Sync {
     fn leave_line(&self, wait: Option<Box<dyn Any + Send + Sync>>);
     /// Gives up a permit.
     fn give_up_permit(&self);
+    /// Returns whether the permits are those of urgent messages.
+    fn is_urgent(&self) -> bool {
+        false
+    }
     /// Traces a message of this type that the actor receives without its mailbox.
     fn trace_passed_by(&self, type_name: &'static str);
 }
@@ -409,6 +403,25 @@ impl<M> AnyMap<M> {
         })
     }
 
+    /// Creates a function in front of an actor, whose permit `fill` uses unless it `passes_by`.
+    pub(super) fn of(
+        actor: Arc<dyn MappedActor>,
+        passes_by: Option<Arc<dyn Fn() -> AskError + Send + Sync>>,
+        fill: impl Fn(M) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Map {
+            actor,
+            steps: 0,
+            passes_by,
+            fill,
+        })
+    }
+
+    /// Returns whether this leads to the urgent messages of an actor, without a function before it.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.steps == 0 && self.actor.is_urgent()
+    }
+
     /// Creates a proxy, as [`Address::proxy`](super::Address::proxy) has it.
     pub(super) fn proxy(
         actor: Arc<dyn MappedActor>,
@@ -417,16 +430,11 @@ impl<M> AnyMap<M> {
         closed: impl Fn() -> AskError + Send + Sync + 'static,
     ) -> Arc<Self> {
         let of_trace = traced_as.map(|type_name| (actor.clone(), type_name));
-        Arc::new(Map {
-            actor,
-            steps: 0,
-            passes_by: Some(Arc::new(closed)),
-            fill: move |message| {
-                if let Some((actor, type_name)) = &of_trace {
-                    actor.trace_passed_by(type_name);
-                }
-                take(message);
-            },
+        AnyMap::of(actor, Some(Arc::new(closed)), move |message| {
+            if let Some((actor, type_name)) = &of_trace {
+                actor.trace_passed_by(type_name);
+            }
+            take(message);
         })
     }
 

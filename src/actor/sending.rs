@@ -157,7 +157,7 @@ impl<M> Drop for SendFuture<'_, M> {
             RecipientRef::Actor(core) => {
                 if let Some(entry) = self.entry.take() {
                     if core.header.conflates() {
-                        return core.leave_line(entry);
+                        return core.leave_line::<false>(entry);
                     }
                     context::apply_effects();
                     let key = entry.key();

@@ -9,6 +9,7 @@ mod overflow;
 mod target;
 #[cfg(feature = "tokio")]
 mod tokio;
+mod urgent;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -231,10 +232,11 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     /// Sets a function for the messages that were accepted and never handled.
     ///
-    /// It is called once with each such message, in the order in which the mailbox accepted them.
-    /// The calls come after the actor's state was dropped and before the actor counts as ended. That
-    /// is so for a return, a panic, a [`kill`](crate::Address::kill) and a shutdown, whose grace
-    /// period includes the calls. By default such messages are dropped.
+    /// It is called once with each such message, in the order in which the mailbox accepted them,
+    /// [urgent](ActorBuilder::urgent) ones first. The calls come after the actor's state was
+    /// dropped and before the actor counts as ended. That is so for a return, a panic, a
+    /// [`kill`](crate::Address::kill) and a shutdown, whose grace period includes the calls. By
+    /// default such messages are dropped.
     ///
     /// If the [`Context`] was moved out of the actor, the calls come when it is dropped, perhaps
     /// after the end.
@@ -457,12 +459,10 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
 impl<M> Options<M> {
     fn check(&self) -> Result<(), SpawnProblem> {
-        let hooks = self.hooks.as_ref();
-        let has_displacing = hooks.is_some_and(|hooks| hooks.displacing.is_some());
-        match self.capacity {
-            Some(0) => Err(SpawnProblem::ZeroCapacity),
-            None if has_displacing => Err(SpawnProblem::NoCapacity),
-            _ => self.restarts.unwrap_or(Ok(())),
+        match (self.hooks.as_ref()).and_then(|hooks| hooks.problem(self.capacity)) {
+            _ if self.capacity == Some(0) => Err(SpawnProblem::ZeroCapacity),
+            Some(problem) => Err(problem),
+            None => self.restarts.unwrap_or(Ok(())),
         }
     }
 

@@ -19,6 +19,8 @@
 /// | [`overflow = Overflow::Oldest`](crate::ActorBuilder::overflow) | what is done if there is no room | a `send` waits |
 /// | [`conflate = key`](crate::ActorBuilder::conflate) | a function for the key, of which the newest message waits | all wait |
 /// | [`on_displaced = f`](crate::ActorBuilder::on_displaced) | a function for messages that give way to newer ones | they are dropped |
+/// | [`urgent = 64`](crate::ActorBuilder::urgent) | the capacity for urgent messages | no queue for them |
+/// | [`urgent_in_a_row = 4`](crate::ActorBuilder::urgent_in_a_row) | the most urgent messages in a row, while others wait | 16 |
 /// | [`priority = 1`](crate::ActorBuilder::priority) | 0 up to [`Builder::priorities`](crate::Builder::priorities) | 0 |
 /// | [`on = &pinned`](crate::ActorBuilder::on) | a runtime, also of [tokio](crate::docs::with_tokio), a pinned thread, a stage or [`Detached`](crate::Detached) | the current runtime |
 /// | [`restart = Restarts::on_fault()`](crate::ActorBuilder::restart) | the [rules](crate::supervise::Restarts) by which the actor begins anew after a panic | it ends |

@@ -169,7 +169,10 @@ impl<M> CoreRef<'_, M> {
     #[inline]
     pub(super) fn received(self, message: &M) {
         if self.header.is_traced() {
-            self.trace(|| MessageEvent::Received);
+            match self.mailbox.was_urgent() {
+                true => self.trace_in::<true>(|| MessageEvent::Received),
+                false => self.trace(|| MessageEvent::Received),
+            }
             if self.mailbox.is_traced() {
                 let from = match self.mailbox.take_sender() {
                     SOURCE => MessageSource::Source,

@@ -104,13 +104,13 @@ impl<M> CoreRef<'_, M> {
 
     /// Loses a message whose permit was given before the mailbox was drained.
     #[cold]
-    pub(super) fn lose_late(self, message: M, from: Option<u64>) {
+    pub(super) fn lose_late<const URGENT: bool>(self, message: M, from: Option<u64>) {
         self.count_undelivered(1);
         if from.is_some() {
             self.dropped_one(&message, from);
         }
         let report = |panic| self.report(panic, FaultyPart::OnUndelivered);
-        let lose = || self.mailbox.lose_late(message, report);
+        let lose = || self.mailbox.lose_late::<URGENT>(message, report);
         self.pass_on(match self.mailbox.keeps_undelivered() {
             // What the function does with the message is not because of the end.
             true => lose(),
@@ -118,10 +118,10 @@ impl<M> CoreRef<'_, M> {
         });
     }
 
-    /// Gives up a permit.
-    pub(super) fn give_up_permit(self) {
+    /// Gives up a permit of one of the queues.
+    pub(super) fn give_up_permit<const URGENT: bool>(self) {
         context::apply_effects();
-        self.pass_on(self.mailbox.give_up_permit());
+        self.pass_on(self.mailbox.give_up_permit::<URGENT>());
         self.pass_undelivered();
     }
 

@@ -25,7 +25,8 @@ impl<M> Mailbox<M> {
                 return (Wake::Nobody, false);
             }
             flags.set(Flags::CLOSED);
-            (flags.arrived(), flags.has(Flags::WAITED_FOR))
+            let lines = Flags::WAITED_FOR.or(Flags::URGENT_LINE);
+            (flags.arrived(), flags.has(lines))
         });
         if waited_for {
             self.refuse_line();

@@ -18,13 +18,13 @@ use super::state::{Flags, Wake};
 pub(crate) struct Conflated<M> {
     pub(crate) wake: Wake,
     pub(crate) displaced: Option<DisplacedMessage<M>>,
-    /// It is in the position of the one that it displaces, and has not used its permit.
+    /// The message has the position of the displaced one, and has not used its permit.
     pub(crate) is_in_place: bool,
 }
 
 impl<M> Mailbox<M> {
-    /// Puts the message, of this key, in the position of the one that waits, or else behind the
-    /// others. It has a permit, or needs room.
+    /// Puts the message in the position of the message of this key, or behind all if none waits. It has
+    /// a permit, or needs room.
     ///
     /// `from` is the actor that sends, if the mailbox is traced. A refused message stays in
     /// `message`.

@@ -56,6 +56,12 @@ impl<M> Conflation<M> {
         }
     }
 
+    /// Returns the number of keys in the table.
+    #[cfg(all(test, not(greenroom_loom)))]
+    pub(super) fn entries(&self) -> usize {
+        self.table.lock().entries.len()
+    }
+
     /// Returns the key of the message. This calls code of the user, which may panic.
     pub(crate) fn key(&self, message: &M) -> u128 {
         (self.key)(message)

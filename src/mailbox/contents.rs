@@ -11,8 +11,9 @@
 //! - MAILBOX-1: `contents` is accessed only between `MailboxState::lock` and
 //!   `MailboxState::unlock`.
 //! - MAILBOX-2: `FILLED` is set exactly if the queue is not empty, `FOREIGN` if a receiver's waker
-//!   is stored, `RESERVED` if permits are given, `BOUNDED` if there is a bound, and `NAMED` if
-//!   there is a name. `WAITED_FOR` is set if the line is not empty, until `refuse_line` begins.
+//!   is stored, `RESERVED` if permits are given, `BOUNDED` if there is a bound or a second queue, and
+//!   `NAMED` if there is a name. `WAITED_FOR` is set if the line is not empty, until `refuse_line`
+//!   begins.
 //! - MAILBOX-3: a bounded queue holds at most `capacity` messages and permits. The line is
 //!   empty unless the queue is full. After an operation that frees room, `promote` restores this;
 //!   after a close, `refuse_line` does.
@@ -24,7 +25,8 @@
 
 use std::sync::Arc;
 
-use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, Hooks, MailboxExtras, MailboxOptions};
+use super::bound::Bound;
+use super::extras::{ActorExtras, Extras, ExtrasBox, Hooks, MailboxExtras, MailboxOptions};
 use super::overflow::{Displacing, Overflow};
 use super::queue::{Batch, MessageQueue, Spare};
 use super::state::{Flags, MailboxState, Wake};
@@ -89,6 +91,9 @@ impl<M> Mailbox<M> {
         let displacing = hooks.as_ref().and_then(|hooks| hooks.displacing.as_ref());
         if displacing.is_some_and(|displacing| displacing.overflow != Overflow::Wait) {
             flags.set(Flags::OVERFLOWS);
+        }
+        if hooks.as_ref().is_some_and(|hooks| hooks.urgent.is_some()) {
+            flags.set(Flags::HAS_URGENT.or(Flags::BOUNDED));
         }
         Mailbox {
             state: MailboxState::new(flags),
@@ -170,7 +175,18 @@ impl<M> Mailbox<M> {
         if !self.state.peek().has(Flags::FILLED) {
             return 0;
         }
-        self.lock(|_, contents| contents.queue.len())
+        self.lock(|_, contents| {
+            let urgent = contents.urgent().map_or(0, |urgent| urgent.len());
+            contents.queue.len() + urgent
+        })
+    }
+
+    /// Returns how many of these messages are not urgent.
+    pub(crate) fn plain_len(&self) -> usize {
+        match self.has_urgent() {
+            true => self.lock(|_, contents| contents.queue.len()),
+            false => self.len(),
+        }
     }
 
     /// Returns how many messages and permits fit at most, or `None` if the mailbox is
@@ -287,7 +303,12 @@ impl<M> Contents<M> {
     }
 
     pub(super) fn bound(&mut self) -> Option<&mut Bound<M>> {
-        self.extras()?.bound.as_mut()
+        self.bound_of::<false>()
+    }
+
+    /// Returns the bound of one of the queues, if it has one.
+    pub(super) fn bound_of<const URGENT: bool>(&mut self) -> Option<&mut Bound<M>> {
+        self.extras()?.bound_of::<URGENT>()
     }
 
     /// Takes all messages. From now on, a message for a permit is returned to its sender.
@@ -302,6 +323,9 @@ impl<M> Contents<M> {
         {
             bound.len = *reserved;
         }
-        self.queue.take()
+        match flags.has(Flags::HAS_URGENT) {
+            true => self.take_both(flags),
+            false => self.queue.take(),
+        }
     }
 }

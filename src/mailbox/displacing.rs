@@ -8,7 +8,6 @@ use super::contents::{Contents, Mailbox, Refused};
 use super::overflow::{DisplacedMessage, Overflow};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
-use crate::sync::mutant;
 
 /// Whom a new message wakes, and the message that has given way to it.
 pub(super) type Appended<M> = (Wake, Option<DisplacedMessage<M>>);
@@ -50,7 +49,7 @@ impl<M> Mailbox<M> {
                 true => contents.displace_oldest(*flags, waiting),
                 false => None,
             };
-            if contents.queue.is_empty() && !mutant("emptied_queue_stays_filled") {
+            if contents.queue.is_empty() && !flags.has(Flags::URGENT) {
                 flags.clear(Flags::FILLED);
             }
             if let Some(extras) = contents.extras() {
@@ -108,7 +107,7 @@ impl<M> Contents<M> {
         };
         if let Some(extras) = self.extras() {
             if has_permit {
-                extras.give_back(flags);
+                extras.give_back::<false>(flags);
             } else if let Some(bound) = &mut extras.bound {
                 bound.len += usize::from(displaced.is_none());
             }

@@ -16,8 +16,10 @@ use std::panic::RefUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::bound::Bound;
 use super::line::Line;
 use super::overflow::Displacing;
+use super::urgent_queue::{IN_A_ROW, UrgentQueue};
 use crate::blocks;
 use crate::contain::KeptWaker;
 use crate::sync::Mutex;
@@ -37,13 +39,6 @@ pub(super) struct MailboxExtras<M> {
     /// The number of permits, which are not used yet.
     pub(super) reserved: usize,
     pub(super) hooks: Option<Box<Hooks<M>>>,
-}
-
-pub(super) struct Bound<M> {
-    pub(super) capacity: usize,
-    /// The number of messages and permits.
-    pub(super) len: usize,
-    pub(super) line: Line<M>,
 }
 
 /// The part that belongs to the actor; the mailbox only stores it.
@@ -145,13 +140,6 @@ impl<M> Drop for ExtrasBox<M> {
     }
 }
 
-impl<M> Bound<M> {
-    /// Returns whether there is room and no sender waits in the line.
-    pub(super) fn has_room(&self) -> bool {
-        self.len < self.capacity && self.line.is_empty()
-    }
-}
-
 /// The options of an actor that concern its messages. They are `Send` and `Sync` whatever the
 /// messages are.
 pub(crate) struct HookOptions<M> {
@@ -163,6 +151,10 @@ pub(crate) struct HookOptions<M> {
     pub(crate) on_undelivered: Option<Mutex<OnUndelivered<M>>>,
     /// What is done with messages for which there is no room, if senders do not wait.
     pub(crate) displacing: Option<Displacing<M>>,
+    /// The capacity for urgent messages, if they have a queue.
+    pub(crate) urgent: Option<usize>,
+    /// The maximum number of urgent messages in a row.
+    pub(crate) urgent_in_a_row: Option<u32>,
     /// The link between the actor and its supervisor. The mailbox only stores it.
     pub(crate) bond: Option<AnyBond>,
 }
@@ -184,6 +176,7 @@ pub(crate) struct Hooks<M> {
     pub(super) traced: Traced,
     pub(super) undelivered: Option<Arc<Mutex<Undelivered<M>>>>,
     pub(super) displacing: Option<Arc<Displacing<M>>>,
+    pub(super) urgent: Option<Box<UrgentQueue<M>>>,
     /// The number of messages that were displaced.
     pub(super) displaced: u64,
     /// The text of the panic with which the actor ended.
@@ -247,6 +240,8 @@ impl<M> Default for HookOptions<M> {
             has_long_turns: false,
             on_undelivered: None,
             displacing: None,
+            urgent: None,
+            urgent_in_a_row: None,
             bond: None,
         }
     }
@@ -255,6 +250,9 @@ impl<M> Default for HookOptions<M> {
 impl<M> Hooks<M> {
     pub(crate) fn new(options: HookOptions<M>) -> Self {
         let function = options.on_undelivered.map(Mutex::into_inner);
+        let in_a_row = options.urgent_in_a_row.unwrap_or(IN_A_ROW);
+        let urgent = options.urgent;
+        let urgent = urgent.map(|capacity| UrgentQueue::new(capacity, in_a_row));
         Hooks {
             show: options.show,
             label: None,
@@ -262,6 +260,7 @@ impl<M> Hooks<M> {
             traced: Traced::default(),
             undelivered: function.map(Undelivered::new),
             displacing: options.displacing.map(Arc::new),
+            urgent: urgent.map(Box::new),
             displaced: 0,
             panic: None,
             bond: options.bond,

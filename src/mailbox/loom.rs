@@ -7,6 +7,7 @@ mod reserved;
 mod rest;
 mod senders;
 mod undelivered;
+mod urgent;
 mod wakes;
 
 use std::cell::Cell;

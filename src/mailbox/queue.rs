@@ -11,8 +11,8 @@
 //! - BLOCK-2: `class` identifies the layout with which the block was allocated.
 //! - QUEUE-1: the queue owns its blocks; messages `read..written` of each are initialised, in
 //!   order.
-//! - QUEUE-2: only the last block has room, and no block in the list is empty, except a spare that
-//!   `push` has just added.
+//! - QUEUE-2: only the last block of a queue has room, and no block in the list is empty, except a
+//!   spare that `push` has just added.
 //! - QUEUE-3: a [`TakenMessage`] is read before its queue or batch is used again. One of a mailbox's
 //!   queue is read before the lock is released. Until then no other code uses its slot. An
 //!   [`Emptied`] block has left its list, so no queue and no batch uses it.

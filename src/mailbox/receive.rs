@@ -1,8 +1,8 @@
 //! The operations of the reader.
 //!
 //! The reader of an unbounded mailbox takes the whole queue in one critical section and reads it
-//! without the lock. The reader of a bounded mailbox takes one message at a time and grants the
-//! freed room to the waiting senders.
+//! without the lock. The reader of a bounded mailbox, or of one with two queues, takes one message at
+//! a time and grants the freed room to the waiting senders.
 
 use std::task::{Poll, Waker};
 
@@ -64,17 +64,24 @@ impl<M> Mailbox<M> {
     fn receive_one(&self) -> Poll<Option<M>> {
         let (mut waited_for, mut emptied) = (false, None);
         let received = self.lock(|flags, contents| {
-            waited_for = flags.has(Flags::WAITED_FOR);
-            let Some(taken) = contents.queue.take_one() else {
+            waited_for = flags.has(Flags::WAITED_FOR.or(Flags::URGENT_LINE));
+            let taken = match flags.has(Flags::HAS_URGENT) {
+                true => contents.take_of_two(flags),
+                false => contents.queue.take_one(),
+            };
+            let Some(taken) = taken else {
                 return match flags.reach_the_end() {
                     true => Poll::Ready(None),
                     false => Poll::Pending,
                 };
             };
-            if contents.queue.is_empty() {
+            let has_urgent = flags.has(Flags::URGENT) && !mutant("urgent_letter_is_forgotten");
+            if contents.queue.is_empty() && !has_urgent {
                 flags.clear(Flags::FILLED);
             }
-            if let Some(bound) = contents.bound() {
+            if !flags.has(Flags::HAS_URGENT)
+                && let Some(bound) = contents.bound()
+            {
                 bound.len -= 1;
             }
             // In this critical section: a kill frees the blocks in the next one.
@@ -85,6 +92,9 @@ impl<M> Mailbox<M> {
         drop(emptied);
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
+            if self.has_urgent() {
+                self.promote_urgent();
+            }
         }
         received
     }

@@ -102,15 +102,17 @@ impl<M> Mailbox<M> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, Refused>> {
         if entry.is_some() {
-            return self.poll_line(entry, message, cx).map(|_| match message {
-                None => Ok(Wake::Nobody),
-                Some(_) => Err(Refused::Closed),
-            });
+            return self
+                .poll_line::<false>(entry, message, cx)
+                .map(|_| match message {
+                    None => Ok(Wake::Nobody),
+                    Some(_) => Err(Refused::Closed),
+                });
         }
         loop {
             // The entry is allocated outside the lock; meanwhile room may be freed.
             let new = LineEntry::new(message, from, KeptWaker::new(cx.waker()));
-            let joining = self.join(&new);
+            let joining = self.join::<false>(&new);
             if joining == Joining::Waits {
                 *entry = Some(new);
                 return Poll::Pending;
@@ -128,17 +130,20 @@ impl<M> Mailbox<M> {
 
     /// Polls the state of a waiting sender. Once it is final, also moves the message to `left` if the
     /// mailbox did not take it.
-    pub(super) fn poll_line(
+    pub(super) fn poll_line<const URGENT: bool>(
         &self,
         entry: &mut Option<LineEntry<M>>,
         left: &mut Option<M>,
         cx: &mut Context<'_>,
     ) -> Poll<SenderState> {
         let mut waker = Some(KeptWaker::new(cx.waker()));
-        let found = self.lock(|_, contents| match (contents.bound(), entry.as_ref()) {
-            (Some(bound), Some(entry)) => bound.line.look(entry, &mut waker),
-            _ => SenderState::Refused,
-        });
+        let found =
+            self.lock(
+                |_, contents| match (contents.bound_of::<URGENT>(), entry.as_ref()) {
+                    (Some(bound), Some(entry)) => bound.line.look(entry, &mut waker),
+                    _ => SenderState::Refused,
+                },
+            );
         if found == SenderState::Waiting {
             return Poll::Pending;
         }
@@ -151,19 +156,23 @@ impl<M> Mailbox<M> {
     /// Leaves the line. Returns the message unless the mailbox took it.
     pub(crate) fn give_up(&self, entry: LineEntry<M>) -> Option<M> {
         let mut left = None;
-        self.leave(entry, &mut left);
+        self.leave::<false>(entry, &mut left);
         left
     }
 
     /// Leaves the line, and moves the message to `left` unless the mailbox took it.
-    pub(super) fn leave(&self, entry: LineEntry<M>, left: &mut Option<M>) -> SenderState {
+    pub(super) fn leave<const URGENT: bool>(
+        &self,
+        entry: LineEntry<M>,
+        left: &mut Option<M>,
+    ) -> SenderState {
         let state = self.lock(|flags, contents| {
-            let Some(bound) = contents.bound() else {
+            let Some(bound) = contents.bound_of::<URGENT>() else {
                 return SenderState::Refused;
             };
             let state = bound.line.leave(&entry);
             if bound.line.is_empty() {
-                flags.clear(Flags::WAITED_FOR);
+                flags.clear(Flags::line_of::<URGENT>());
             }
             state
         });
@@ -172,14 +181,14 @@ impl<M> Mailbox<M> {
     }
 
     /// Joins the line if there is no room, and the mailbox is open.
-    pub(super) fn join(&self, entry: &LineEntry<M>) -> Joining {
-        self.lock(|flags, contents| match contents.bound() {
+    pub(super) fn join<const URGENT: bool>(&self, entry: &LineEntry<M>) -> Joining {
+        self.lock(|flags, contents| match contents.bound_of::<URGENT>() {
             Some(bound) if !bound.has_room() && !flags.has(Flags::CLOSED) => {
-                if flags.has(Flags::OVERFLOWS) {
+                if !URGENT && flags.has(Flags::OVERFLOWS) {
                     return Joining::Refused;
                 }
                 bound.line.join(entry);
-                flags.set(Flags::WAITED_FOR);
+                flags.set(Flags::line_of::<URGENT>());
                 Joining::Waits
             }
             _ => Joining::Again,
@@ -249,8 +258,12 @@ impl<M> Mailbox<M> {
 
     /// Returns the messages of all waiting senders to them. The mailbox must be closed.
     pub(crate) fn refuse_line(&self) {
-        // The mailbox is closed, so no sender joins the line any more.
-        if !self.state.peek().has(Flags::WAITED_FOR) {
+        // The mailbox is closed, so no sender joins a line any more.
+        let seen = self.state.peek();
+        if seen.has(Flags::URGENT_LINE) {
+            self.refuse_urgent_line();
+        }
+        if !seen.has(Flags::WAITED_FOR) {
             return;
         }
         while let Some(waker) = self.lock(|flags, contents| {

@@ -60,7 +60,8 @@ impl Flags {
     /// The queue was drained: no message for a permit will be received.
     pub(crate) const DEAF: Flags = Flags(1 << 14);
 
-    /// The mailbox is bounded; constant from its creation.
+    /// The mailbox is bounded or has two queues, so it is read one message at a time; constant from
+    /// its creation.
     pub(crate) const BOUNDED: Flags = Flags(1 << 15);
     /// The actor has a name; constant from its creation.
     pub(crate) const NAMED: Flags = Flags(1 << 16);
@@ -73,6 +74,13 @@ impl Flags {
     /// No sender waits for room, see [`Overflow`](super::Overflow); constant from its creation.
     pub(crate) const OVERFLOWS: Flags = Flags(1 << 25);
 
+    /// The mailbox has a second queue, for urgent messages; constant from its creation.
+    pub(crate) const HAS_URGENT: Flags = Flags(1 << 26);
+    /// The queue of urgent messages contains some, and `FILLED` is set as well.
+    pub(crate) const URGENT: Flags = Flags(1 << 27);
+    /// Senders wait for room in the queue of urgent messages.
+    pub(crate) const URGENT_LINE: Flags = Flags(1 << 28);
+
     /// A tracer of the user traces the messages; constant from the spawn of the actor.
     pub(crate) const TRACED: Flags = Flags(1 << 23);
 
@@ -83,6 +91,14 @@ impl Flags {
     pub(crate) const LENT: Flags = Flags(1 << 21);
     /// Other loans of the context are open.
     pub(crate) const RELENT: Flags = Flags(1 << 22);
+
+    /// Returns the flag for the line of one of the queues.
+    pub(super) const fn line_of<const URGENT: bool>() -> Flags {
+        match URGENT {
+            true => Flags::URGENT_LINE,
+            false => Flags::WAITED_FOR,
+        }
+    }
 
     /// Returns whether any flag of `other` is set: `has(A.or(B))` is true if one of them is.
     pub(crate) const fn has(self, other: Flags) -> bool {
@@ -144,7 +160,8 @@ impl Flags {
     ///
     /// The line of an abandoned mailbox may be non-empty: weak addresses can send, too.
     fn is_at_its_end(self) -> bool {
-        let abandoned = self.has(Flags::ABANDONED) && !self.has(Flags::WAITED_FOR);
+        let lines = Flags::WAITED_FOR.or(Flags::URGENT_LINE);
+        let abandoned = self.has(Flags::ABANDONED) && !self.has(lines);
         (self.has(Flags::CLOSED) || abandoned) && self.is_final()
     }
 

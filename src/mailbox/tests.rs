@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use super::queue::{Batch, MessageQueue, Spare, TakenMessage};
 use std::task::Poll;
 
-use super::Mailbox;
+use super::extras::{HookOptions, Hooks, MailboxOptions};
+use super::{Conflation, Displacing, Mailbox};
 
 /// A message with a number, of any size and alignment.
 trait Message: Sized {
@@ -172,4 +173,61 @@ fn len_does_not_count_reserved_places() {
     assert_eq!(mailbox.len(), 0);
     assert!(mailbox.fill(7_u32, None).is_ok());
     assert_eq!(mailbox.len(), 1);
+}
+
+#[test]
+fn two_queues_are_taken_as_one_in_order() {
+    for (urgent, plain) in [
+        (0, 0),
+        (0, 3),
+        (3, 0),
+        (1, 1),
+        (2, 200),
+        (200, 2),
+        (300, 300),
+    ] {
+        let (mut first, mut second) = (MessageQueue::EMPTY, MessageQueue::EMPTY);
+        (0..urgent).for_each(|number| push::<MailboxState>(&mut first, number));
+        (urgent..urgent + plain).for_each(|number| push(&mut second, number));
+        let mut all = first.take_before(&mut second);
+        assert!(first.is_empty() && second.is_empty());
+        assert_eq!(all.len(), (urgent + plain) as usize);
+        let numbers = std::iter::from_fn(|| all.pop()).map(|message| message.number());
+        assert!(numbers.eq(0..urgent + plain));
+    }
+}
+
+#[test]
+fn a_table_of_keys_forgets_those_that_were_received() {
+    let displacing = Displacing {
+        conflation: Some(Conflation::new(Box::new(|number: &u64| {
+            u128::from(*number)
+        }))),
+        ..Displacing::default()
+    };
+    let hooks = HookOptions {
+        displacing: Some(displacing),
+        ..HookOptions::default()
+    };
+    let mailbox = Mailbox::new(MailboxOptions {
+        hooks: Some(Box::new(Hooks::new(hooks))),
+        ..MailboxOptions::of(Some(10))
+    });
+    let displacing = mailbox.displacing().unwrap();
+    let conflation = displacing.conflation.as_ref().unwrap();
+    let mut batch = Batch::EMPTY;
+    for number in 0..10_000 {
+        let put = |mut message| {
+            let key = u128::from(number);
+            mailbox
+                .conflate(conflation, key, &mut message, false, 0)
+                .ok()
+                .unwrap()
+        };
+        assert!(!put(Some(number)).is_in_place);
+        let replaced = put(Some(number));
+        assert!(replaced.is_in_place && replaced.displaced.is_some());
+        assert!(matches!(mailbox.receive(&mut batch), Poll::Ready(Some(read)) if read == number));
+        assert!(conflation.entries() <= 128);
+    }
 }

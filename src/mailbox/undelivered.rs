@@ -77,14 +77,14 @@ impl<M> Mailbox<M> {
     /// Passes on or drops a message whose permit was not used, since the mailbox was
     /// drained before. Gives up the permit.
     #[cold]
-    pub(crate) fn lose_late(&self, message: M, report: impl Fn(Panic)) -> Wake {
+    pub(crate) fn lose_late<const URGENT: bool>(&self, message: M, report: impl Fn(Panic)) -> Wake {
         match self.undelivered() {
             None => contain(|| drop(message)),
             Some(undelivered) => undelivered.lock().messages.push_back(message),
         }
         // The function is kept as long as a permit is given.
         self.pass_undelivered(&report);
-        let wake = self.give_up_permit();
+        let wake = self.give_up_permit::<URGENT>();
         self.pass_undelivered(&report);
         wake
     }

@@ -22,7 +22,7 @@ use crate::task::{Unordered, is_large};
 /// or as a `Vec`. A request that fails has its error as its output. No requests give an empty output.
 ///
 /// All requests run in the caller's task, which polls one at a time. Use [`spawn`](crate::spawn())
-/// for those that compute. For the first of them, see [`race`](crate::request::race).
+/// for those that compute. For the first of them, see [`race`](crate::request::race()).
 ///
 /// # Panics
 /// The future panics if a request does, which drops the others, or if it is polled again after

@@ -204,6 +204,8 @@ pub(crate) enum SenderAction {
     /// Puts the message behind the pointer, of the cell's message type, with the permit reserved for
     /// it.
     Message(NonNull<()>),
+    /// The same for an urgent message.
+    Urgent(NonNull<()>),
     /// Closes the mailbox, so that the actor ends by itself.
     Stop,
     /// Drops an address.

@@ -130,18 +130,21 @@ pub enum MessageEvent {
     Arrived,
     /// The sender waits for room. The key identifies the message among the waiting ones.
     AwaitsRoom(MessageInfo, usize),
+    /// The same for a permit, with which the message is sent.
+    AwaitsPermit(MessageInfo, usize),
     /// There was room for the message with this key.
     Accepted(usize),
     /// A permit was given for the message with this key, which is sent once it is made.
     HasPermit(usize),
     /// The message with this key was given up by its sender, or refused.
     GivenUp(usize),
-    /// A message in the mailbox with this number of newer ones has given way to a new one.
-    Displaced(usize),
-    /// The same, and the next message that is sent or arrives has its position.
-    Replaced(usize),
+    /// A message in the mailbox with this number of newer ones has given way to a new one. If it is
+    /// replaced, the next message that is sent or arrives has its position.
+    Displaced { newer: usize, is_replaced: bool },
     /// The actor has received the message from its mailbox.
     Received,
+    /// An event in the queue of urgent messages.
+    Urgent(Box<MessageEvent>),
     /// The actor has received the message from one of its own sources.
     FromSource(MessageInfo),
 }

@@ -27,8 +27,8 @@ use greenroom::{
     BuildError, Builder, Context, Current, Deadlock, Detached, End, Fault, FlatError, Handle,
     HostFault, Hosted, Join, KeepAlive, Overflow, Panic, Permit, Pinned, Refusal, RefusalKind,
     Reply, Request, Runtime, SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem,
-    Stage, Stats, Task, TellError, UnhandledFault, Unsent, WeakAddress, WorkerStats, actor,
-    concurrently, try_concurrently,
+    Stage, Stats, Task, TaskBuilder, TaskLocals, TaskSet, TellError, UnhandledFault, Unsent,
+    UrgentError, WeakAddress, WorkerStats, actor, concurrently, try_concurrently,
 };
 
 use crate::support::{WATCH, drive, within};
@@ -119,6 +119,14 @@ fn addresses_and_handles_are_send_and_sync_if_their_messages_are_send() {
         Send Sync Unpin: Handle<Message, Message>, Join<Message, Message>;
         - - Unpin: Address<Local>, WeakAddress<Local>;
         - - Unpin: Handle<Local, u32>, Handle<u32, Local>, Join<Local, u32>, Join<u32, Local>;
+    }
+}
+
+#[test]
+fn sets_of_tasks_are_send_and_sync_if_their_values_are_send() {
+    table! {
+        Send Sync Unpin: TaskSet<Message>, TaskBuilder, TaskLocals;
+        - - Unpin: TaskSet<Local>;
     }
 }
 
@@ -313,7 +321,7 @@ fn errors_are_send_if_their_values_are() {
     table! {
         Send Sync Unpin: AskError, AskDetail, AskCause, End;
         Send Sync Unpin: AdoptError<Message, Message>, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
-        Send Sync Unpin: Overflow;
+        Send Sync Unpin: Overflow, UrgentError;
         Send Sync Unpin: UnhandledFault<'static>, SpawnError<u32>;
         Send Sync Unpin: TellError<u32>, SendError<u32>, FlatError<u32>, First<u32>, IntervalsError;
         Send Sync Unpin: Refusal, RefusalKind, RetryIntervals;
@@ -360,7 +368,7 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: Sleep, Interval, Instant, MissedTicks, TimedOut;
         Safe: ShutdownReport, Stats, WorkerStats, ActorStatus, TaskInfo, Runnable, Current, Detached;
         Safe: AskError, AskDetail, AskCause, End, AdoptError<Torn, Torn>, Deadlock, Fault, Panic, HostFault, SpawnProblem, Refusal, RefusalKind;
-        Safe: Overflow;
+        Safe: Overflow, UrgentError;
         Safe: RetryIntervals, IntervalsError, First<u32>;
         Safe: Retried<Ready<Outcome>>;
         Safe: Sequentially<u32, Ready<Outcome>, u32>;

@@ -47,3 +47,4 @@ mod source_guards;
 mod spawn_macro;
 mod strange_wakers;
 mod undelivered;
+mod urgent;

@@ -64,7 +64,7 @@ impl LedgerNode {
 
     /// Uses the ledger of another node for something that is drawn. Nothing of it may fail.
     async fn use_once(&self, other: &str, number: u64) {
-        match sim::random() % 4 {
+        match sim::random() % 6 {
             0 => {
                 let far = self.find(other).await;
                 far.tell(Entry::Add(number)).unwrap();
@@ -84,14 +84,27 @@ impl LedgerNode {
                 self.until_added(number).await;
                 self.find(other).await.tell(Entry::Add(number)).unwrap();
             }
-            _ => {
+            3 => {
                 let mut watch = self.node.watch_names(other);
                 let come = watch.next().await;
                 assert!(matches!(come, Some(NameChange::Come { .. })), "{come:?}");
                 let far = self.find(other).await;
                 far.send(Entry::Add(number)).await.unwrap();
             }
+            _ => {
+                // A third node opens the stream, on a link of its own that may be ending.
+                let far = self.find(other).await;
+                let agent = self.find("agent").await;
+                agent.send(Entry::Pass(far, number)).await.unwrap();
+            }
         }
+    }
+
+    /// Asserts that all of these numbers have come, in order.
+    async fn assert_added(&self, numbers: &[u64]) {
+        let all = self.published.address().ask(Entry::All).await.unwrap();
+        let missing = numbers.iter().find(|number| !all.contains(number));
+        assert!(all.is_sorted() && missing.is_none(), "{all:?}, {numbers:?}");
     }
 
     /// Waits until the own ledger has a number.
@@ -173,6 +186,8 @@ fn what_nodes_do_while_a_link_ends_loses_nothing() {
     let (ends, most) = (AtomicU64::new(0), 10);
     sim::explore(seeds(40), |_| async {
         let (net, shop, desk) = pair().await;
+        let agent = LedgerNode::open("agent", &net).await;
+        let (mut of_shop, mut of_desk) = (Vec::new(), Vec::new());
         let delay = draw(Duration::from_millis(200));
         net.delay(Duration::ZERO..delay);
         let mut numbers = 0;
@@ -181,15 +196,21 @@ fn what_nodes_do_while_a_link_ends_loses_nothing() {
             // The end begins about then, and takes some delays.
             let use_soon = async |own: &LedgerNode, other: &str| {
                 sleep(UNUSED + draw(4 * (LOOK + delay))).await;
-                if !sim::random().is_multiple_of(3) {
+                let uses = !sim::random().is_multiple_of(3);
+                if uses {
                     own.use_once(other, numbers).await;
                 }
+                uses.then_some(numbers)
             };
-            zip(use_soon(&shop, "desk"), use_soon(&desk, "shop")).await;
+            let used = zip(use_soon(&shop, "desk"), use_soon(&desk, "shop")).await;
+            of_desk.extend(used.0);
+            of_shop.extend(used.1);
         }
-        for end in [&shop, &desk] {
-            let all = end.published.address().ask(Entry::All).await.unwrap();
-            assert!(all.is_sorted(), "{all:?}");
+        sleep(10 * (LOOK + delay)).await;
+        shop.assert_added(&of_shop).await;
+        desk.assert_added(&of_desk).await;
+        agent.assert_added(&[]).await;
+        for end in [&shop, &desk, &agent] {
             end.assert_lossless();
         }
         ends.fetch_add(desk.node.status().links, Ordering::Relaxed);
@@ -203,6 +224,7 @@ fn what_nodes_do_while_a_link_ends_loses_nothing() {
 fn nodes_find_each_other_after_the_words_of_an_end_were_lost() {
     sim::explore(seeds(20), |_| async {
         let (net, shop, desk) = pair().await;
+        let _agent = LedgerNode::open("agent", &net).await;
         for number in 0..10 {
             sleep(UNUSED - draw(LOOK)).await;
             net.loss(0.5, draw(Duration::from_millis(50)));

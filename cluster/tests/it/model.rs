@@ -1,9 +1,9 @@
 //! Random histories in simulated nets, against what is promised of each address.
 //!
-//! Clients send numbered messages to actors on three nodes, while links break and nodes die. A broker
-//! restarts, and loses and reorders packets, also exactly the last ones. Actors pass replies on to a
-//! third node, and send to addresses that came in messages. The [ledger](ledger::Ledger) compares each
-//! event with those before. `GREENROOM_SEEDS=10000` runs as many histories.
+//! Clients send numbered messages to actors on three nodes, while links break and nodes die. A
+//! broker restarts, and loses and reorders packets, also exactly the last ones. Actors pass replies
+//! on to a third node, and send to addresses that came in messages. The [ledger](ledger::Ledger)
+//! compares each event with those before. `GREENROOM_SEEDS=10000` runs as many histories.
 
 mod actors;
 mod clients;

@@ -98,8 +98,8 @@ pub fn on_threads(test: impl Fn(Net)) {
     test(Net::Sockets(Arc::default()));
 }
 
-/// Runs a test over each of the simulated nets: one in which all nodes are connected, and one with a
-/// broker.
+/// Runs a test over each of the simulated nets: one in which all nodes are connected, and one with
+/// a broker.
 pub fn simulated<F: Future<Output = ()>>(test: impl Fn(SimNet) -> F) {
     let nets: [(_, fn() -> SimNet); 2] = [("mesh", SimNet::new), ("broker", SimNet::with_broker)];
     for (name, net) in nets {

@@ -14,11 +14,13 @@ mod checks;
 mod clusters;
 #[path = "../processes/common.rs"]
 mod common;
+mod config;
 mod counter;
 #[path = "../it/credit.rs"]
 mod credit;
 #[path = "../it/deadlocks.rs"]
 mod deadlocks;
+mod floods;
 #[path = "../processes/killed.rs"]
 mod killed;
 #[path = "../processes/ledger.rs"]

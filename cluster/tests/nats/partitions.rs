@@ -80,3 +80,11 @@ fn nodes_of_servers_of_which_one_receives_nothing_are_lost_and_found_again() {
         servers_lose_each_other(Host::hears_nothing);
     }
 }
+
+#[test]
+fn nodes_of_servers_of_which_one_is_not_received_are_lost_and_found_again() {
+    let test = "partitions::nodes_of_servers_of_which_one_is_not_received_are_lost_and_found_again";
+    if is_apart(test) {
+        servers_lose_each_other(Host::says_nothing);
+    }
+}

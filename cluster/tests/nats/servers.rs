@@ -66,16 +66,11 @@ fn a_message_that_the_server_does_not_take_is_too_large() {
 }
 
 #[test]
-<<<<<<< ours
 fn the_largest_message_is_that_of_the_server_that_is_there_now() {
-=======
-fn a_server_that_takes_less_after_its_restart_is_sent_less() {
->>>>>>> theirs
     run(async {
         let mut server = Server::open();
         let (_shop, _actor) = counter("shop", &server).await;
         let desk = opens("desk", &server).await;
-<<<<<<< ours
         let ask = async |far: &RemoteAddress<Tally>| {
             let echo = far.ask(|reply| Tally::Echo(vec![7; 100_000], reply));
             echo.await.map(|echo| echo.len())
@@ -89,24 +84,11 @@ fn a_server_that_takes_less_after_its_restart_is_sent_less() {
         let is_refused =
             matches!(large, Err(RemoteAskError::TooLarge { limit, .. }) if limit < 65_536);
         assert!(is_refused, "{large:?}");
-=======
-        let far = finds(&desk).await;
-        let long = |reply| Tally::Length(" ".repeat(70_000), reply);
-        assert_eq!(far.ask(long).await, Ok(70_000));
-        server.reload("max_payload: 64KB");
-        server.kill();
-        assert_eq!(far.ended().await, RemoteEnd::Lost);
-        server.start();
-        let far = finds(&desk).await;
-        let text = far.ask(long).await.unwrap_err().to_string();
-        assert!(text.contains("more than 654"), "{text}");
->>>>>>> theirs
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
     });
 }
 
 #[test]
-<<<<<<< ours
 fn an_open_that_is_dropped_leaves_no_node() {
     run(async {
         let server = Server::with("debug: true");
@@ -119,7 +101,7 @@ fn an_open_that_is_dropped_leaves_no_node() {
             let before = connections("created");
             let mut open = Box::pin(Node::builder("shop").nats(server.insecure()).open());
             assert!((&mut open).now_or_never().is_none());
-            // Its thread goes on alone, and in half of the rounds the server has accepted it before.
+            // Its thread goes on alone. In half of the rounds the server has accepted it before.
             until(async || round % 2 == 0 || connections("created") > before).await;
             drop(open);
         }
@@ -135,8 +117,6 @@ fn an_open_that_is_dropped_leaves_no_node() {
 }
 
 #[test]
-=======
->>>>>>> theirs
 fn nodes_that_do_not_talk_have_no_link() {
     run(async {
         let server = Server::open();

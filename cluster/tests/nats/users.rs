@@ -1,6 +1,7 @@
 //! Who may speak: a server with users, and nodes or strangers that try to be others.
 
 use async_nats::ConnectOptions;
+use futures::channel::oneshot;
 use futures::{FutureExt, StreamExt};
 use greenroom_cluster::{Nats, Node, OpenError, RemoteEnd};
 
@@ -63,54 +64,186 @@ pub async fn on_tokio<T: Send + 'static>(client: impl Future<Output = T> + Send 
     .await
 }
 
-#[test]
-fn a_good_certificate_neither_speaks_as_another_node_nor_receives_what_is_meant_for_it() {
-    run(async {
-        let address = listener();
-        let shop = Node::builder("shop").nats(nats("shop", &address));
-        let shop = shop.open().await.unwrap();
-        let actor = greenroom::spawn!(notes(_, |_, _| {}));
-        shop.publish("notes", &actor).unwrap().detach();
-        let (done, is_done) = futures::channel::oneshot::channel::<()>();
-        let refused = on_tokio({
-            let address = address.clone();
-            async move {
-                let client = stranger("a", &address).await;
-                let mut heard = client.subscribe("gr.to.shop.*").await.unwrap();
-                let mut replies = client.subscribe("gr.to.a.shop").await.unwrap();
-                // As another node, with and without a reply subject that would be its own.
-                for subject in ["gr.to.shop.desk", "gr.find.notes.desk", "gr.names.desk"] {
-                    client.publish(subject, "x".into()).await.unwrap();
-                    let (reply, x) = ("gr.to.shop.desk", "x");
-                    client
-                        .publish_with_reply(subject, reply, x.into())
-                        .await
-                        .unwrap();
-                }
-                client.flush().await.unwrap();
-                is_done.await.unwrap();
-                client.flush().await.unwrap();
-                (heard.next().now_or_never(), replies.next().now_or_never())
-            }
-        });
-        let desk = Node::builder("desk").nats(nats("desk", &address));
-        let desk = desk.open().await.unwrap();
-        let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
-        let asked = async {
-            for _ in 0..100 {
-                assert_eq!(far.ask(Note::Life).await, Ok(std::process::id()));
-            }
-            done.send(()).unwrap();
-        };
-        let ((heard, replies), ()) = futures::join!(refused, asked);
-        assert!(
-            heard.is_none() && replies.is_none(),
-            "{heard:?}, {replies:?}"
-        );
+/// Opens two nodes at this server, and finds an actor of `shop` from `desk`. Meanwhile a stranger
+/// does something. In the end `shop` has received nothing but what `desk` has sent.
+async fn stays_unharmed<T: Send + 'static, F>(
+    server: &Server,
+    stranger: impl FnOnce(Gate) -> F,
+) -> T
+where
+    F: Future<Output = T> + Send + 'static,
+{
+    let (shop, desk) = (known("shop", server).await, known("desk", server).await);
+    let actor = greenroom::spawn!(notes(_, |_, _| {}));
+    shop.publish("notes", &actor).unwrap().detach();
+    let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
+    let (begun, has_begun) = oneshot::channel();
+    let (done, is_done) = oneshot::channel();
+    let stranger = on_tokio(stranger(Gate(begun, is_done)));
+    let asks = async {
+        has_begun.await.unwrap();
+        for _ in 0..100 {
+            assert_eq!(far.ask(Note::Life).await, Ok(std::process::id()));
+        }
+        done.send(()).unwrap();
+    };
+    let (outcome, ()) = futures::join!(stranger, asks);
+    // What the stranger has published has come before this answer.
+    assert_eq!(far.ask(Note::Life).await, Ok(std::process::id()));
+    for node in [&shop, &desk] {
+        let status = node.status();
         assert_eq!(
-            (shop.status().malformed, shop.status().refused_links),
-            (0, 0)
+            (status.malformed, status.refused_links, status.lost_links),
+            (0, 0, 0)
         );
+        // The stranger may have another version. The server answers a question for its user under
+        // any subject, with a text that is no packet of any node: it begins with `{"`.
+        let is_known = |why: &String| why.starts_with("a: ") || why.ends_with("theirs is 8827");
+        assert!(status.unreached.iter().all(is_known), "{status:?}");
+    }
+    outcome
+}
+
+/// Lets the nodes talk when the stranger has begun, and waits until they have talked.
+struct Gate(oneshot::Sender<()>, oneshot::Receiver<()>);
+
+impl Gate {
+    async fn pass(self) {
+        self.0.send(()).unwrap();
+        self.1.await.unwrap();
+    }
+}
+
+/// The subjects under which `desk` speaks to `shop`.
+const OF_DESK: [&str; 4] = [
+    "gr.to.shop.desk",
+    "gr.find.notes.desk",
+    "gr.names.desk",
+    "gr.watch.desk",
+];
+
+/// A packet of this version that makes no sense: who takes it counts it.
+const MALFORMED: &[u8] = &[1, 0, 255];
+
+#[test]
+fn a_good_certificate_receives_nothing_that_is_meant_for_another_node() {
+    run(async {
+        let server = Server::secure();
+        let address = server.address();
+        let received = stays_unharmed(&server, |gate| async move {
+            let client = stranger("a", &address).await;
+            let mut all = Vec::new();
+            for subject in [
+                ">",
+                "gr.>",
+                "gr.to.>",
+                "gr.to.*.*",
+                "gr.to.shop.*",
+                "_INBOX.>",
+                "$SYS.>",
+            ] {
+                all.push((subject, client.subscribe(subject).await.unwrap()));
+            }
+            client.flush().await.unwrap();
+            gate.pass().await;
+            client.flush().await.unwrap();
+            let received = all
+                .iter_mut()
+                .map(|(subject, all)| (*subject, all.next().now_or_never()));
+            let received: Vec<_> = received
+                .filter(|(_, one)| matches!(one, Some(Some(_))))
+                .collect();
+            format!("{received:?}")
+        });
+        assert_eq!(received.await, "[]");
+    });
+}
+
+#[test]
+fn a_good_certificate_speaks_as_no_other_node_and_no_reply_subject_does() {
+    run(async {
+        let server = Server::secure();
+        let address = server.address();
+        let replies = stays_unharmed(&server, |gate| async move {
+            let client = stranger("a", &address).await;
+            let mut replies = client.subscribe("gr.to.a.*").await.unwrap();
+            for subject in OF_DESK {
+                client.publish(subject, MALFORMED.into()).await.unwrap();
+                client
+                    .publish_with_reply(subject, "gr.to.a.a", MALFORMED.into())
+                    .await
+                    .unwrap();
+            }
+            // What a may publish, in case the answer came under the name of another node. A
+            // question of another version is answered, to a.
+            let question: &[u8] = &[2, 1, 9];
+            for subject in ["gr.find.notes.a", "gr.watch.a", "$SYS.REQ.USER.INFO"] {
+                let reply = "gr.to.shop.desk";
+                client
+                    .publish_with_reply(subject, reply, question.into())
+                    .await
+                    .unwrap();
+            }
+            client.flush().await.unwrap();
+            gate.pass().await;
+            let answer = replies.next().await.unwrap();
+            (answer.subject.to_string(), answer.payload.to_vec())
+        });
+        let (subject, answer) = replies.await;
+        assert_eq!((&*subject, &answer[..2]), ("gr.to.a.shop", &[1, 0][..]));
+    });
+}
+
+/// Returns the request for a stream that publishes again, as `desk`, what comes under a subject.
+fn forging_stream(subject: &str) -> Vec<u8> {
+    let stream = format!(
+        r#"{{"name": "forge", "subjects": ["{subject}"], "storage": "memory",
+            "retention": "limits", "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
+            "num_replicas": 1, "discard": "old",
+            "republish": {{"src": "{subject}", "dest": "gr.to.shop.desk"}}}}"#
+    );
+    stream.into()
+}
+
+#[test]
+fn a_stream_of_jetstream_that_publishes_again_reaches_no_node() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        // An account of its own, in which a user may do all.
+        let config = Server::secure_config(&["shop", "desk", "a"]).replace(
+            "accounts {",
+            "accounts {\n  STREAMS { jetstream: enabled, users: [ { user: \"b\" } ] }\n",
+        );
+        let store = folder.path().to_str().unwrap();
+        let server = Server::with(&format!("{config}\njetstream {{ store_dir: {store:?} }}\n"));
+        let address = server.address();
+        let forged = stays_unharmed(&server, |gate| async move {
+            const CREATE: &str = "$JS.API.STREAM.CREATE.forge";
+            let [a, b] = [stranger("a", &address).await, stranger("b", &address).await];
+            let mut forged = b.subscribe("gr.to.shop.desk").await.unwrap();
+            let created = b
+                .request(CREATE, forging_stream("any").into())
+                .await
+                .unwrap();
+            let created = String::from_utf8_lossy(&created.payload).into_owned();
+            assert!(!created.contains("error"), "{created}");
+            b.publish("any", MALFORMED.into()).await.unwrap();
+            // A user of the account of the nodes cannot create one.
+            a.publish(CREATE, forging_stream("gr.to.b.a").into())
+                .await
+                .unwrap();
+            a.flush().await.unwrap();
+            let forged = forged.next().await.unwrap();
+            gate.pass().await;
+            // It would be there by now.
+            for _ in 0..100 {
+                a.publish("gr.to.b.a", MALFORMED.into()).await.unwrap();
+                a.flush().await.unwrap();
+            }
+            forged.payload.to_vec()
+        });
+        // It is published again, where no node is.
+        assert_eq!(forged.await, MALFORMED);
     });
 }
 

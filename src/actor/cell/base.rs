@@ -204,7 +204,13 @@ where
                 // SAFETY: the caller has given the message away.
                 let message = unsafe { message.cast::<M>().read() };
                 let from = to.mailbox.is_traced().then(traced::sender);
-                Box::new(move || to.arrive(message, from))
+                Box::new(move || to.arrive::<false>(message, from))
+            }
+            SenderAction::Urgent(message) => {
+                // SAFETY: the caller has given the message away.
+                let message = unsafe { message.cast::<M>().read() };
+                let from = to.mailbox.is_traced().then(traced::sender);
+                Box::new(move || to.arrive::<true>(message, from))
             }
             SenderAction::Stop => Box::new(move || to.at().close()),
             // SAFETY: the caller has given the address away.

@@ -90,7 +90,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_given_up() {
         mailbox.reserve().expect("it is open");
         let sender = spawn({
             let mailbox = mailbox.clone();
-            move || pass_on(&mailbox, mailbox.give_up_permit())
+            move || pass_on(&mailbox, mailbox.give_up_permit::<false>())
         });
         pass_on(&mailbox, mailbox.close());
         assert!(receive(&mailbox).is_none(), "no message came");
@@ -110,21 +110,25 @@ fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
         assert!(begin(&mailbox, post.letter(0, 0), Waker::noop()).is_none());
         let mut entry = None;
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(mailbox.poll_reserve(&mut entry, &mut cx).is_pending());
+        assert!(
+            mailbox
+                .poll_reserve::<false>(&mut entry, &mut cx)
+                .is_pending()
+        );
         let (bell, waker) = super::bounded::Bell::new();
         let next = begin(&mailbox, post.letter(1, 0), &waker).expect("there is no room");
         let reader = spawn({
             let mailbox = mailbox.clone();
             move || [receive(&mailbox), receive(&mailbox)].map(|read| read.expect("it is open"))
         });
-        match mailbox.poll_reserve(&mut entry, &mut cx) {
+        match mailbox.poll_reserve::<false>(&mut entry, &mut cx) {
             Poll::Ready(granted) => {
                 granted.expect("it is open");
-                pass_on(&mailbox, mailbox.give_up_permit());
+                pass_on(&mailbox, mailbox.give_up_permit::<false>());
             }
             Poll::Pending => pass_on(
                 &mailbox,
-                mailbox.leave_line(entry.take().expect("the sender waits")),
+                mailbox.leave_line::<false>(entry.take().expect("the sender waits")),
             ),
         }
         assert!(

@@ -59,7 +59,7 @@ fn send(mailbox: &Mailbox<Letter>, letter: Letter) {
         Ok(Wake::Nobody) => {}
         Ok(_) => panic!("no reader waits"),
         Err(letter) => {
-            let _ = mailbox.lose_late(letter, |_| panic!("the function does not panic"));
+            let _ = mailbox.lose_late::<false>(letter, |_| panic!("the function does not panic"));
         }
     }
 }

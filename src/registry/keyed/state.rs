@@ -1,7 +1,7 @@
 //! The keys of one shard: the actor of each, what waits for it, and the order of their last uses.
 //!
 //! A key is known from the start of an actor until that has ended and nothing waits for the next
-//! one. Open actors are in a list, the one that was used longest ago first. Those that the set has
+//! one. Open actors are in a list, in the order of their last uses. Those that the set has
 //! released are before all that it holds. User code runs in [`Keys`] alone. What a change replaces
 //! goes back to the caller, who drops it when the lock is free.
 

@@ -248,11 +248,9 @@ impl SimState {
 
     /// Returns whether an actor has not read this message.
     fn has_unread(&self, to: &TaskInfo, number: Option<u64>) -> bool {
-        let mut mirrors = self.mirrors.values();
-        mirrors
-            .find(|mirror| mirror.to.id() == to.id())
-            .zip(number)
-            .is_some_and(|(mirror, number)| mirror.has(number))
+        // An actor may have two mirrors, of which each has other messages.
+        let mut of_actor = (self.mirrors.values()).filter(|mirror| mirror.to.id() == to.id());
+        number.is_some_and(|number| of_actor.any(|mirror| mirror.has(number)))
     }
 
     /// Returns the label of a task or actor that may have ended.

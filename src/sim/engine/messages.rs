@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::mirror::{MailboxMirror, SentMessage};
+use super::mirror::{MailboxMirror, SentMessage, urgent_mirror};
 use super::simulation::Simulation;
 use super::state::SimState;
 use super::trace::{TracedMessage, What};
@@ -18,26 +18,35 @@ impl Simulation {
 
 /// Returns whether this event is the first one of a message.
 fn begins(event: &MessageEvent) -> bool {
-    matches!(
-        event,
-        MessageEvent::Sent(_)
-            | MessageEvent::Arrived
-            | MessageEvent::AwaitsRoom(..)
-            | MessageEvent::FromSource(_)
-    )
+    match event {
+        MessageEvent::Urgent(event) => begins(event),
+        event => matches!(
+            event,
+            MessageEvent::Sent(_)
+                | MessageEvent::Arrived
+                | MessageEvent::AwaitsRoom(..)
+                | MessageEvent::AwaitsPermit(..)
+                | MessageEvent::FromSource(_)
+        ),
+    }
 }
 
 impl SimState {
     fn trace_message(&mut self, actor: TaskInfo, event: MessageEvent) {
-        let id = actor.id();
+        let (id, event) = match event {
+            MessageEvent::Urgent(event) => (urgent_mirror(actor.id()), *event),
+            event => (actor.id(), event),
+        };
         if !begins(&event) && !self.mirrors.contains_key(&id) {
             // The actor has ended, or the message was sent before there was a trace.
             return;
         }
         let label = self.label(actor);
         let (running, number) = (self.running.clone(), self.messages_born + 1);
-        let mirror = self.mirrors.entry(id);
-        let mirror = mirror.or_insert_with(|| MailboxMirror::new(label.clone()));
+        let mirror = self
+            .mirrors
+            .entry(id)
+            .or_insert_with(|| MailboxMirror::new(label.clone()));
         let to = Who::Task(label);
         let born = |info, key| SentMessage {
             message: TracedMessage { number, info },
@@ -46,8 +55,7 @@ impl SimState {
         };
         let event = match event {
             MessageEvent::Sent(info) => {
-                // While a sender waits, no other message is accepted. So all waiting ones were.
-                self.sends_waiting -= mirror.let_in(u64::MAX);
+                self.sends_waiting -= mirror.let_all_in();
                 let sent = born(info, None);
                 let message = sent.message.clone();
                 mirror.accept(sent);
@@ -62,44 +70,20 @@ impl SimState {
                 What::Arrives(message, to)
             }
             MessageEvent::AwaitsRoom(info, key) => {
-                let sent = born(info, Some(key));
-                let message = sent.message.clone();
-                mirror.keys.insert(key, message.number);
-                mirror.line.insert(message.number, sent);
                 self.sends_waiting += 1;
-                What::AwaitsRoom(message, to)
+                What::AwaitsRoom(mirror.wait(born(info, Some(key)), false), to)
             }
-            MessageEvent::Accepted(key) => {
-                // The line is first in, first out, so all messages before it were accepted, too.
-                if let Some(&number) = mirror.keys.get(&key) {
-                    self.sends_waiting -= mirror.let_in(number);
-                }
-                return;
+            MessageEvent::AwaitsPermit(info, key) => {
+                self.sends_waiting += 1;
+                What::AwaitsRoom(mirror.wait(born(info, Some(key)), true), to)
             }
-            MessageEvent::HasPermit(key) => {
-                self.sends_waiting -= mirror.leave(key);
-                return;
-            }
-            MessageEvent::GivenUp(key) => {
-                self.sends_waiting -= mirror.leave(key);
-                What::GivesUp(to)
-            }
-            MessageEvent::Received => {
-                self.sends_waiting -= mirror.let_first_in();
-                match mirror.accepted.pop_front() {
-                    Some(SentMessage { message, from, .. }) => What::Receives(message, from),
-                    None => return,
-                }
-            }
-            MessageEvent::Displaced(newer) => match mirror.displace(newer, false) {
-                Some(SentMessage { message, .. }) => What::Displaces(message, to),
-                None => return,
-            },
-            MessageEvent::Replaced(newer) => match mirror.displace(newer, true) {
-                Some(SentMessage { message, .. }) => What::Displaces(message, to),
-                None => return,
-            },
             MessageEvent::FromSource(info) => What::FromSource(info),
+            event => {
+                let (waited, what) = mirror.follow(event, to);
+                self.sends_waiting -= waited;
+                let Some(what) = what else { return };
+                what
+            }
         };
         if let What::Sends(..) | What::AwaitsRoom(..) = event {
             self.messages_born = number;
@@ -130,7 +114,7 @@ impl SimState {
             return Vec::new();
         }
         for mirror in self.mirrors.values() {
-            waiting.extend(mirror.line.iter().map(|(&number, sent)| {
+            waiting.extend(mirror.all_waiting().map(|(&number, sent)| {
                 let (from, to) = (sent.from.clone(), mirror.to.clone());
                 let for_what = WaitsFor::Room;
                 let ask = Edge::of_ask(from, to);

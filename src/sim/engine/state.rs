@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::entry::PendingEffects;
 use super::entry::{Due, ReadyEntry, Runner, RunningTurn, identity};
 use super::frame::{FrameCall, SimFrame};
-use super::mirror::{MailboxMirror, SentMessage};
+use super::mirror::{MailboxMirror, SentMessage, urgent_mirror};
 use super::plan::Plan;
 use super::problem::Failed;
 use super::ready::{Draw, Ready, Schedule, below};
@@ -464,6 +464,8 @@ impl SimState {
             self.add(What::Ends(Who::Task(tracked.label.clone())));
         }
         let mirror = if task.is_actor() {
+            let urgent = self.mirrors.remove(&urgent_mirror(task.id()));
+            self.sends_waiting -= urgent.map_or(0, |urgent| urgent.waiting());
             self.mirrors.remove(&task.id())
         } else {
             None

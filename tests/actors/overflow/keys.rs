@@ -1,4 +1,4 @@
-//! Mailboxes that conflate: the newest message of a key replaces the one that waits.
+//! Mailboxes that conflate: the newest message of a key replaces the waiting one.
 
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
@@ -134,7 +134,7 @@ fn without_room_for_a_key_the_oldest_message_gives_way(home: &Home) {
     for entry in [("a", 1), ("b", 2), ("c", 3), ("b", 4), ("a", 5)] {
         handle.tell(entry).unwrap();
     }
-    // The message of `b` keeps the position of the one that it has replaced.
+    // The second message of `b` has the position of the first one.
     drop(held);
     assert_eq!(home.block_on(handle.join()).unwrap(), [("c", 3), ("a", 5)]);
 }

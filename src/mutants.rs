@@ -58,6 +58,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     ("close_forgets_the_line", "model_08_a_close", DEADLOCK),
+    (
+        "displaced_letter_keeps_its_room",
+        "model_74",
+        "the room is free again",
+    ),
     ("urgent_letter_is_forgotten", "model_75", DEADLOCK),
     ("asker_is_not_woken", "model_09_dropped_reply", DEADLOCK),
     (

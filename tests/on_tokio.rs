@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use greenroom::supervise::Restarts;
 use greenroom::{
-    Address, AskCause, AskError, Context, Fault, Handle, Reply, Runtime, SpawnProblem, actor, spawn,
+    Address, AskCause, AskError, Context, Fault, Handle, RefusalKind, Reply, Runtime, SpawnProblem,
+    actor, spawn,
 };
 use tokio::runtime::{Handle as Place, Runtime as Tokio};
 
@@ -508,7 +509,7 @@ fn supervisors_and_spools_work_on_a_bound_tokio() {
             let spool = spool.spawn().unwrap();
             let answer = spool.ask(21).await;
             spool.stop();
-            spool.join().await.unwrap();
+            assert_eq!(spool.join().await.unwrap_err().kind(), RefusalKind::Aborted);
             let tree = greenroom::supervise::Supervisor::builder().spawn().unwrap();
             tree.stop();
             tree.join().await.unwrap();

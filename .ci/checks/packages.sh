@@ -121,8 +121,7 @@ durable() {
     cargo test --locked --all-features -p greenroom-durable
 }
 
-# Histories of greenroom-durable from 10 000 seeds, 1000 crashes of its processes, and all cuts of its
-# files.
+# 10 000 histories of greenroom-durable, 1000 crashes, and all cuts of its files.
 durable_all() {
     GREENROOM_SEEDS=10000 cargo test --locked --release -p greenroom-durable --test it model
     GREENROOM_CRASHES=1000 cargo test --locked --release -p greenroom-durable --test it crashes

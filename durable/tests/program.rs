@@ -44,8 +44,8 @@ fn it_shows_queues_and_dead_letters_puts_them_again_and_removes_them() {
         // Beside the open store.
         let (code, out, _) = run(&file, &["status"]);
         assert_eq!(code, Some(0));
-        let status = "      0       0       0       2        0       0       0s  letters\n";
-        assert!(out.ends_with(status), "{out}");
+        let words: Vec<_> = out.lines().last().unwrap().split_whitespace().collect();
+        assert_eq!(words, ["0", "0", "0", "2", "0", "0", "0s", "letters"]);
         let (_, out, _) = run(&file, &["dead", "letters"]);
         let kind = "kind \"other/1\", id Some(\"one\"), key Some(\"a\\nb\")";
         let kind = kind.replace("Some(", "").replace(')', "");

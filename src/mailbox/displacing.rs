@@ -8,6 +8,7 @@ use super::contents::{Contents, Mailbox, Refused};
 use super::overflow::{DisplacedMessage, Overflow};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
+use crate::sync::mutant;
 
 /// Whom a new message wakes, and the message that has given way to it.
 pub(super) type Appended<M> = (Wake, Option<DisplacedMessage<M>>);
@@ -54,7 +55,9 @@ impl<M> Mailbox<M> {
             }
             if let Some(extras) = contents.extras() {
                 if let Some(bound) = &mut extras.bound {
-                    bound.len += usize::from(displaced.is_none());
+                    bound.len += usize::from(
+                        displaced.is_none() || mutant("displaced_letter_keeps_its_room"),
+                    );
                 }
                 extras.reserved += 1;
                 flags.set(Flags::RESERVED);

@@ -82,6 +82,10 @@ fn a_task_has_the_values_only_if_it_inherits_them(home: &Home) {
         let inherits = runtime.spawn(USER.scope("eve".to_owned(), inherit(read())));
         assert_eq!(inherits.await, Some(7));
         // Without any value, nothing is inherited.
+        #[expect(
+            clippy::async_yields_async,
+            reason = "the future is made within, and runs outside"
+        )]
         let none = TaskLocals::default().scope(async { inherit(read()) }).await;
         assert_eq!(runtime.spawn(none).await, None);
     })));

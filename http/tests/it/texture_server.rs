@@ -331,8 +331,8 @@ fn the_parameters_of_the_spool_are_those_of_the_arguments() {
             "count=8, size=7, responsiveness=0.25), stand_down=2.5",
         ),
         (
-            &["--stand-down=1", "--responsiveness=None"],
-            "count=8, size=None, responsiveness=None), stand_down=1.0",
+            &["--stand-down=0.05", "--responsiveness=None"],
+            "count=8, size=None, responsiveness=None), stand_down=0.05",
         ),
         (
             &["--busy-pass-rate=0", "--stand-down=None"],

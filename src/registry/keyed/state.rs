@@ -321,9 +321,3 @@ impl<K, M> KeyShard<K, M> {
         }
     }
 }
-
-#[cfg(all(test, not(greenroom_loom), target_pointer_width = "64"))]
-#[test]
-fn the_state_of_a_key_takes_56_bytes() {
-    assert_eq!(size_of::<KeyState<u64, String>>(), 56);
-}

@@ -2,6 +2,8 @@
 //!
 //! The options are constant from the creation of the mailbox.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
 use super::conflation::Conflation;
 use super::queue::Emptied;
 
@@ -29,6 +31,10 @@ pub(crate) struct Displacing<M> {
 }
 
 type OnDisplaced<M> = Box<dyn Fn(M) + Send + Sync>;
+
+// A function that panics leaves nothing half changed here.
+impl<M> UnwindSafe for Displacing<M> {}
+impl<M> RefUnwindSafe for Displacing<M> {}
 
 impl<M> Default for Displacing<M> {
     fn default() -> Self {

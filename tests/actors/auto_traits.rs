@@ -123,9 +123,10 @@ fn addresses_and_handles_are_send_and_sync_if_their_messages_are_send() {
 }
 
 #[test]
-fn sets_of_tasks_are_send_and_sync_if_their_values_are_send() {
+fn sets_of_tasks_are_send_and_sync_as_their_values_are() {
     table! {
-        Send Sync Unpin: TaskSet<Message>, TaskBuilder, TaskLocals;
+        Send Sync Unpin: TaskSet<u32>, TaskBuilder, TaskLocals;
+        Send - Unpin: TaskSet<Message>;
         - - Unpin: TaskSet<Local>;
     }
 }

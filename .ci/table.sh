@@ -82,6 +82,7 @@ readonly TABLE='
   examples               300  alone   each  failed   .
   speed                  900  alone   each  skipped  benches/speed
   arm64                  900  alone   each  skipped  .
+  http_speed            1800  alone   all   failed   http/bench
   tests_all             1200  alone   all   failed   .
   sdl                    300  alone   all   failed   sdl screen examples/sdl
   winit                  600  alone   all   failed   winit screen examples/winit

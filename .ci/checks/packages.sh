@@ -47,6 +47,13 @@ http_bench() {
         --target-dir target/http_bench -- run 1 500
 }
 
+# Compares greenroom-http with its peers, in turns.
+http_speed() {
+    unset "${!CARGO_PROFILE_RELEASE_@}"
+    cargo run --release --locked --manifest-path http/bench/Cargo.toml \
+        --target-dir target/http_bench -- speed
+}
+
 # Lints and documentation of greenroom-cluster.
 clippy_cluster() {
     cargo clippy --locked --all-targets --all-features -p greenroom-cluster -- -D warnings

@@ -26,7 +26,7 @@ pub struct Idle {
 /// Measures a server with 1000 connections, of which each has had one answer.
 pub fn measure(kind: Kind) -> Outcome<Idle> {
     let mut server = Serving::start(kind)?;
-    let request = request(server.port, kind.path());
+    let request = request(server.port, &kind.path(0));
     let _first = asked(server.port, &request)?;
     server.memory()?;
     sleep(Duration::from_millis(200));

@@ -1,6 +1,8 @@
 //! The load: connections that are kept and ask again as soon as they are answered.
 
 use std::cell::{Cell, RefCell};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -9,9 +11,9 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 use crate::Outcome;
-use crate::process::processor_time;
+use crate::process::{Serving, processor_time};
+use crate::servers::Kind;
 
-const CONNECTIONS: usize = 64;
 /// Each of so many requests comes once before the measurement.
 const WARM_UP: u64 = 5;
 
@@ -24,6 +26,75 @@ pub struct Load {
     pub p99: f64,
     /// Processor time of the server a request, in microseconds.
     pub processor: f64,
+}
+
+/// Measures a fresh server, from so many processes that share the connections and the requests.
+pub fn measure(kind: Kind, processes: u64, connections: u64, requests: u64) -> Outcome<Load> {
+    let server = Serving::start(kind)?;
+    let (port, connections) = (
+        server.port.to_string(),
+        (connections / processes).to_string(),
+    );
+    let requests_each = requests / processes;
+    let arguments = [
+        "load",
+        &port,
+        kind.name(),
+        &connections,
+        &requests_each.to_string(),
+    ];
+    let started = (0..processes).map(|_| Sending::start(&arguments));
+    let mut sending = started.collect::<Outcome<Vec<Sending>>>()?;
+    for process in &mut sending {
+        process.line()?;
+    }
+    let (time, processor) = (Instant::now(), processor_time(server.pid())?);
+    for process in &mut sending {
+        let input = process.child.stdin.take().ok_or("no input")?;
+        drop(input);
+    }
+    let mut p99 = 0.0_f64;
+    for process in &mut sending {
+        p99 = p99.max(process.line()?.trim().parse()?);
+    }
+    let (time, after) = (time.elapsed(), processor_time(server.pid())?);
+    let asked = (requests_each * processes) as f64;
+    Ok(Load {
+        rate: asked / time.as_secs_f64(),
+        p99,
+        processor: (after - processor) as f64 / asked / 1e3,
+    })
+}
+
+/// A process that sends requests.
+struct Sending {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Sending {
+    fn start(arguments: &[&str]) -> Outcome<Sending> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let command = command.args(arguments).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
+        Ok(Sending { child, output })
+    }
+
+    fn line(&mut self) -> Outcome<String> {
+        let mut line = String::new();
+        match self.output.read_line(&mut line)? {
+            0 => Err("the load has ended".into()),
+            _ => Ok(line),
+        }
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 pub fn request(port: u16, path: &str) -> Vec<u8> {
@@ -52,42 +123,46 @@ pub fn response_length(bytes: &[u8]) -> Outcome<Option<usize>> {
     }
 }
 
-/// Sends requests to a process, and measures both.
-pub fn run(pid: u32, port: u16, path: &str, requests: u64) -> Outcome<Load> {
-    let request: Rc<[u8]> = request(port, path).into();
+/// Warms a server up, prints a line, waits until the standard input ends, sends so many requests,
+/// and prints the time within which 99 of 100 were answered.
+pub fn run(port: u16, kind: Kind, connections: usize, requests: u64) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_io().build()?;
     LocalSet::new().block_on(&runtime, async {
         let mut open = Vec::new();
-        for _ in 0..CONNECTIONS {
+        for number in 0..connections {
             let stream = TcpStream::connect(("127.0.0.1", port)).await?;
             stream.set_nodelay(true)?;
-            open.push(stream);
+            let request = request(port, &kind.path(number));
+            open.push(Connection { stream, request });
         }
-        let (open, _) = ask_all(open, &request, requests / WARM_UP).await?;
-        let (time, processor) = (Instant::now(), processor_time(pid)?);
-        let (_, mut times) = ask_all(open, &request, requests).await?;
-        let (time, after) = (time.elapsed(), processor_time(pid)?);
-        let asked = times.len() as f64;
+        let (open, _) = ask_all(open, requests / WARM_UP).await?;
+        say("ready")?;
+        std::io::stdin().lock().read_line(&mut String::new())?;
+        let (_, mut times) = ask_all(open, requests).await?;
         let (_, p99, _) = times.select_nth_unstable(requests as usize * 99 / 100);
-        Ok(Load {
-            rate: asked / time.as_secs_f64(),
-            p99: f64::from(*p99) / 1e3,
-            processor: (after - processor) as f64 / asked / 1e3,
-        })
+        say(&format!("{}", f64::from(*p99) / 1e3))
     })
 }
 
+fn say(line: &str) -> Outcome<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// A connection with the request that it sends.
+struct Connection {
+    stream: TcpStream,
+    request: Vec<u8>,
+}
+
 /// Lets all connections ask until so many requests are answered. Returns their times in nanoseconds.
-async fn ask_all(
-    open: Vec<TcpStream>,
-    request: &Rc<[u8]>,
-    requests: u64,
-) -> Outcome<(Vec<TcpStream>, Vec<u32>)> {
+async fn ask_all(open: Vec<Connection>, requests: u64) -> Outcome<(Vec<Connection>, Vec<u32>)> {
     let left = Rc::new(Cell::new(requests));
     let times = Rc::new(RefCell::new(Vec::with_capacity(requests as usize)));
-    let asking = open.into_iter().map(|stream| {
-        let asking = ask(stream, request.clone(), left.clone(), times.clone());
+    let asking = open.into_iter().map(|connection| {
+        let asking = connection.ask(left.clone(), times.clone());
         // The text is enough, and an error of any kind can be sent.
         tokio::task::spawn_local(async { asking.await.map_err(|error| error.to_string()) })
     });
@@ -99,28 +174,25 @@ async fn ask_all(
     Ok((open, times.take()))
 }
 
-async fn ask(
-    mut stream: TcpStream,
-    request: Rc<[u8]>,
-    left: Rc<Cell<u64>>,
-    times: Rc<RefCell<Vec<u32>>>,
-) -> Outcome<TcpStream> {
-    let mut bytes = [0; 4096];
-    while left.get() > 0 {
-        left.set(left.get() - 1);
-        let begun = Instant::now();
-        stream.write_all(&request).await?;
-        let mut filled = 0;
-        while response_length(&bytes[..filled])?.is_none_or(|length| filled < length) {
-            match stream.read(&mut bytes[filled..]).await? {
-                0 => return Err("the connection was closed".into()),
-                read => filled += read,
+impl Connection {
+    async fn ask(mut self, left: Rc<Cell<u64>>, times: Rc<RefCell<Vec<u32>>>) -> Outcome<Self> {
+        let mut bytes = [0; 4096];
+        while left.get() > 0 {
+            left.set(left.get() - 1);
+            let begun = Instant::now();
+            self.stream.write_all(&self.request).await?;
+            let mut filled = 0;
+            while response_length(&bytes[..filled])?.is_none_or(|length| filled < length) {
+                match self.stream.read(&mut bytes[filled..]).await? {
+                    0 => return Err("the connection was closed".into()),
+                    read => filled += read,
+                }
             }
+            let time = begun.elapsed().as_nanos();
+            times
+                .borrow_mut()
+                .push(u32::try_from(time).unwrap_or(u32::MAX));
         }
-        let time = begun.elapsed().as_nanos();
-        times
-            .borrow_mut()
-            .push(u32::try_from(time).unwrap_or(u32::MAX));
+        Ok(self)
     }
-    Ok(stream)
 }

@@ -3,6 +3,8 @@
 //! A runtime owns a scheduler, whose workers run its tasks. It knows its pinned threads and its
 //! simulation only through small traits, and does not know actors at all.
 
+#[cfg(feature = "tokio")]
+mod bind;
 mod block_on;
 mod blocking;
 mod blocking_pool;

@@ -98,7 +98,7 @@ impl<T: Send + Sync + 'static> TaskLocal<T> {
         ptr::from_ref(self).addr()
     }
 
-    fn node(&'static self, value: T, outer: Option<Node>) -> Node {
+    fn node(&'static self, value: T, outer: Option<SharedNode>) -> SharedNode {
         Arc::new(LocalNode {
             key: self.key(),
             outer,
@@ -188,23 +188,23 @@ impl fmt::Display for LocalUnset {
 
 impl std::error::Error for LocalUnset {}
 
-type Node = Arc<LocalNode<dyn Any + Send + Sync>>;
+type SharedNode = Arc<LocalNode<dyn Any + Send + Sync>>;
 
 /// A value that is set, and those that were in scope before.
 struct LocalNode<V: ?Sized> {
     key: usize,
-    outer: Option<Node>,
+    outer: Option<SharedNode>,
     value: V,
 }
 
 std::thread_local! {
     /// What is in scope (LOCAL-1).
-    static HEAD: Cell<Option<Node>> = const { Cell::new(None) };
+    static HEAD: Cell<Option<SharedNode>> = const { Cell::new(None) };
 }
 
 /// Exchanges what is in scope on this thread for `own`. When its thread-locals are gone, nothing is
 /// in scope.
-fn exchange(own: &mut Option<Node>) {
+fn exchange(own: &mut Option<SharedNode>) {
     let _ = HEAD.try_with(|head| *own = head.replace(own.take()));
 }
 
@@ -224,7 +224,7 @@ fn exchange(own: &mut Option<Node>) {
 /// }));
 /// ```
 #[derive(Clone, Default)]
-pub struct TaskLocals(Option<Node>);
+pub struct TaskLocals(Option<SharedNode>);
 
 impl TaskLocals {
     /// Returns the values that are in scope here.
@@ -281,7 +281,7 @@ pin_project! {
     /// The future of [`TaskLocal::scope`], [`TaskLocals::scope`] and [`inherit`].
     #[must_use = "futures do nothing unless polled"]
     pub struct LocalScope<F> {
-        head: Option<Node>,
+        head: Option<SharedNode>,
         // Whether the head has what was in scope at the first poll.
         has_begun: bool,
         // `None` once it was dropped.

@@ -1,8 +1,7 @@
 //! The recipient of an address: the actor itself, or a function in front of its mailbox.
 //!
-//! Every operation of a strong or weak address goes through its recipient. `RecipientRef` borrows
-//! it. `Recipient` owns a reference to it, and does not count as an address. The function is called
-//! for accepted messages only: a map has a permit by then, which it uses or, if it panics, gives up.
+//! `RecipientRef` borrows the recipient. `Recipient` owns it, and does not count as an address. The
+//! function is called for accepted messages only: a map has a permit, which it uses or gives up.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -12,6 +11,7 @@ use std::task::{Context, Poll};
 
 use super::core::{Core, CoreArc, CoreRef};
 use super::undelivered::{detail_about, simulated_label};
+use crate::contain::OnDrop;
 use crate::error::{AskDetail, AskError, Deadlock, End, RefusedMessage, SendError, TellError};
 use crate::mailbox::{Flags, Refused};
 use crate::runtime::deadlock::WaitsFor;
@@ -395,9 +395,10 @@ impl<M> AnyMap<M> {
             steps: steps + 1,
             passes_by,
             fill: move |message| {
-                let mut unfilled = Unfilled(reserved.as_deref());
+                // If the map panics, the permit is given up.
+                let unfilled = OnDrop(|| reserved.iter().for_each(|it| it.give_up_permit()));
                 let message = map(message);
-                unfilled.0 = None;
+                std::mem::forget(unfilled);
                 behind.fill(message);
             },
         })
@@ -495,17 +496,6 @@ impl<M> AnyMap<M> {
         match &self.passes_by {
             None => AskError::Closed(self.actor.view().closed_detail()),
             Some(closed) => closed(),
-        }
-    }
-}
-
-/// A permit of an actor, which is given up if the map panics.
-struct Unfilled<'a>(Option<&'a dyn MappedActor>);
-
-impl Drop for Unfilled<'_> {
-    fn drop(&mut self) {
-        if let Some(actor) = self.0 {
-            actor.give_up_permit();
         }
     }
 }

@@ -87,7 +87,7 @@ pub(crate) struct BlockingPool {
 
 #[derive(Default)]
 struct Jobs {
-    jobs: VecDeque<WaitingJob>,
+    jobs: VecDeque<PoolEntry>,
     /// The number of threads: without those that are workers, with those that were.
     threads: usize,
     /// How many of `threads` were a worker, have given it away and have not joined the pool yet.
@@ -105,7 +105,7 @@ struct Jobs {
 }
 
 /// A job in the queue, and since when it waits.
-struct WaitingJob {
+struct PoolEntry {
     job: Runnable,
     since: Instant,
 }
@@ -165,7 +165,7 @@ impl BlockingPool {
             return Ok(());
         }
         let since = Instant::now();
-        state.jobs.push_back(WaitingJob { job, since });
+        state.jobs.push_back(PoolEntry { job, since });
         self.bring(state, start)
     }
 
@@ -289,7 +289,7 @@ impl BlockingPool {
             if std::mem::take(&mut for_jobs) {
                 state.is_coming = false;
             }
-            if let Some(WaitingJob { job, .. }) = state.jobs.pop_front() {
+            if let Some(PoolEntry { job, .. }) = state.jobs.pop_front() {
                 if mutant("a_thread_with_a_job_brings_no_other") {
                     drop(state);
                 } else {

@@ -1,4 +1,4 @@
-//! `DeadJob`: a job that nobody tries any more.
+//! `DeadJob`: a job that is not tried any more.
 
 use std::fmt;
 use std::time::Duration;

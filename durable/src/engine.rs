@@ -84,7 +84,7 @@ impl EngineHandle {
         answer_of(self.submit(command).await)
     }
 
-    /// Gives a job back for which nobody is there.
+    /// Gives back a job that was taken and is not run.
     pub(crate) fn release(&self, seq: i64, token: i64) {
         self.0.0.submit(Entry::release(seq, token));
     }

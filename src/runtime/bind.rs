@@ -13,9 +13,9 @@ impl Runtime {
     ///
     /// So names, groups, supervisors, spools, [`spawn`](crate::spawn()) and
     /// [`unblock`](crate::unblock()) work in such a task as on a thread of this runtime. An actor
-    /// that is spawned there without the option `on` runs on the tokio runtime, too, since an ask
-    /// between the two runtimes costs 80 times as much as one within. All else that is spawned
-    /// there runs on this runtime. [Beside tokio](crate::docs::with_tokio) has a table.
+    /// that is spawned there without the option `on` runs on the tokio runtime, too: an ask between
+    /// the two costs 80 times as much as one within. All else that is spawned there runs on this
+    /// runtime. [Beside tokio](crate::docs::with_tokio) has a table.
     ///
     /// The binding lasts until another runtime is bound to that tokio runtime, or until this one is
     /// gone. It keeps neither of them alive. When this runtime shuts down, an actor that is spawned

@@ -301,7 +301,7 @@ fn an_address_in_a_message_leads_to_a_third_node() {
     });
 }
 
-/// Three nodes, of which the second and the third one have a counter.
+/// Opens three nodes, of which the second and the third one have a counter.
 async fn three(net: &Net) -> ([Node; 3], [Published<Tally>; 2]) {
     let nodes = [
         net.node("a").await,

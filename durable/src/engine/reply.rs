@@ -1,4 +1,4 @@
-//! A reply: the two halves of a value that comes once, from the engine to the one who waits for it.
+//! A reply: the two halves of a value that the engine sends once to the future that waits for it.
 //!
 //! The value is stored before the waiter is woken. A waker is called outside of the lock.
 

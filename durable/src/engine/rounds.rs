@@ -210,7 +210,7 @@ impl Entry {
         }
     }
 
-    /// Returns whether it is to run: what only waits is not, once nobody waits for it.
+    /// Returns whether it is to run. A command that only waits is not, once its future is gone.
     pub(super) fn is_wanted(&self) -> bool {
         !self.command.waits() || self.reply.as_ref().is_some_and(|reply| reply.is_wanted())
     }

@@ -229,7 +229,7 @@ impl SimWorker {
         .await
     }
 
-    /// The task of the engine.
+    /// Runs the task of the engine until the store is closed.
     async fn work(self: Arc<Self>, limits: Limits, ended: ValueSender<()>) {
         let mut rounds = Rounds::new(limits);
         loop {

@@ -97,7 +97,7 @@ pub(crate) async fn check(path: PathBuf) -> Result<CheckReport, StoreOpenProblem
     checked.await.unwrap_or_else(gone)
 }
 
-/// When the thread ends, for whatever reason, nobody waits for it any more.
+/// Ends all waits for the thread when it ends, or panics.
 struct CloseInbox<'a>(&'a CommandInbox);
 
 impl Drop for CloseInbox<'_> {
@@ -107,7 +107,7 @@ impl Drop for CloseInbox<'_> {
     }
 }
 
-/// The thread.
+/// Runs the thread until the store is closed.
 fn run(
     options: &FileOptions,
     limits: Limits,

@@ -86,7 +86,7 @@ struct Finishing {
     answer: ValueReceiver<CommandResult>,
 }
 
-/// The worker. It ends when it is stopped, or when the store is closed.
+/// Runs a worker until it is stopped, or until the store is closed.
 pub(super) async fn work<J, F, Fut, E>(mut cx: Context<Infallible>, parts: Arc<WorkerParts<F>>)
 where
     J: Stored,

@@ -98,7 +98,7 @@ fn check_counts(db: &Db<'_>, report: &mut CheckReport) -> Result<()> {
     )
 }
 
-/// Each key with held jobs has one that is ready or runs, and no key has two.
+/// Checks that each key with held jobs has one that is ready or runs, and that no key has two.
 fn check_keys(db: &Db<'_>, report: &mut CheckReport) -> Result<()> {
     db.each(
         "SELECT queue, key, sum(state IN (0, 2)) AS first FROM job

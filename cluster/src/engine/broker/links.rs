@@ -347,7 +347,7 @@ impl BrokerEngine {
                 self.posts.push(subject.clone(), packet);
             }
         }
-        // In one step: whoever wants another link meanwhile finds this one, or none.
+        // In one step: a task that opens another link meanwhile finds this one, or none.
         let cut = links.take(wire);
         drop(links);
         self.send(peer, &Packet::Cut { epoch });

@@ -60,7 +60,7 @@ fn since_boot() -> i64 {
     time.tv_sec * 1000 + time.tv_nsec / 1_000_000
 }
 
-/// Elsewhere the clock of a store follows the date.
+/// Returns no start, so that the clock of a store follows the date.
 #[cfg(not(target_os = "linux"))]
 fn boot() -> String {
     String::new()

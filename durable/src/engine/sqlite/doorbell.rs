@@ -10,9 +10,9 @@ pub(crate) use system::Doorbell;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Notice {
     Nothing,
-    /// Somebody writes into the WAL. What is written is committed later, or never.
+    /// A process writes into the WAL. What is written is committed later, or never.
     Written,
-    /// Somebody has committed.
+    /// A process has committed.
     Committed,
 }
 

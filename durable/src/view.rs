@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use futures_lite::future::block_on;
 use greenroom::{Context, Refusal, RefusalKind, Reply, spawn};
-use greenroom_http::{HttpResponse, Mount, ServerBuilder};
+use greenroom_http::{HttpResponse, Mount, ServerBuilder, escape};
 use serde::Deserialize;
 
 use crate::dead::DeadJob;
@@ -166,19 +166,4 @@ fn cell(page: &mut String, tag: &str, text: &str) {
     let shown: String = text.chars().take(CHARACTERS).collect();
     escape(page, &shown);
     let _ = write!(page, "</{tag}>");
-}
-
-fn escape(page: &mut String, text: &str) {
-    for sign in text.chars() {
-        match sign {
-            '&' => page.push_str("&amp;"),
-            '<' => page.push_str("&lt;"),
-            '>' => page.push_str("&gt;"),
-            '"' => page.push_str("&quot;"),
-            '\'' => page.push_str("&#39;"),
-            // A control character may hide what follows it.
-            sign if sign.is_control() => page.push('\u{FFFD}'),
-            sign => page.push(sign),
-        }
-    }
 }

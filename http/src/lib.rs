@@ -83,7 +83,7 @@ pub use reactor::driver;
 pub use server::{Server, ServerBuilder, StopReport};
 pub use values::PortableType;
 pub use values::answer::Answers;
-pub use view::{Mount, actors_page, metrics};
+pub use view::{Mount, actors_page, escape, metrics};
 
 /// Compiles and runs the program of the README.
 #[cfg(doctest)]

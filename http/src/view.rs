@@ -3,9 +3,11 @@
 //! A page looks at the current runtime when it is asked for. Nothing is measured before.
 
 mod actors;
+mod escape;
 mod metrics;
 mod mount;
 
 pub use actors::actors_page;
+pub use escape::escape;
 pub use metrics::metrics;
 pub use mount::Mount;

@@ -14,31 +14,15 @@ use std::time::Duration;
 
 use greenroom::sim;
 use greenroom::time::{RetryIntervals, sleep};
-use greenroom_durable::{Job, JournalState, Serve, Store, Stored};
-use serde::{Deserialize, Serialize};
+use greenroom_durable::{Job, Serve, Store};
 
-use crate::support::{Log, Note, Refused, ms, secs};
+use crate::support::{Log, Note, Numbers, Refused, ms, secs};
 
 /// The variable with the file of a process, and the first of its numbers.
 const PROCESS: &str = "GREENROOM_DURABLE_PROCESS";
 
 /// The numbers of a process at most.
 const NUMBERS: u64 = 1_000_000;
-
-#[derive(Default, Serialize, Deserialize)]
-struct Numbers(Vec<u64>);
-
-impl Stored for Numbers {
-    const KIND: &'static str = "numbers/1";
-}
-
-impl JournalState for Numbers {
-    type Event = Note;
-
-    fn apply(&mut self, event: &Note) {
-        self.0.push(event.0);
-    }
-}
 
 fn say(line: &str) {
     // One write for a line, so that it is whole or missing.

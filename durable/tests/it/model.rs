@@ -8,12 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use greenroom::sim;
 use greenroom::time::{Instant, RetryIntervals, sleep, timeout};
-use greenroom_durable::{
-    Job, Journal, JournalState, Queue, QueueWorkers, Serve, SimFile, Store, StoreProblem, Stored,
-};
-use serde::{Deserialize, Serialize};
+use greenroom_durable::{Job, Journal, Queue, QueueWorkers, Serve, SimFile, Store, StoreProblem};
 
-use crate::support::{Note, Refused, ms, secs, seeds};
+use crate::support::{Note, Numbers, Refused, ms, secs, seeds};
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
@@ -205,22 +202,6 @@ async fn put_all(file: SimFile, ledger: SharedLedger, key: &'static str, first: 
         let mut ledger = ledger.lock().unwrap();
         ledger.acknowledged.insert(id);
         ledger.order.entry(key).or_default().push(number);
-    }
-}
-
-/// The numbers of events.
-#[derive(Default, Serialize, Deserialize)]
-struct Numbers(Vec<u64>);
-
-impl Stored for Numbers {
-    const KIND: &'static str = "numbers/1";
-}
-
-impl JournalState for Numbers {
-    type Event = Note;
-
-    fn apply(&mut self, event: &Note) {
-        self.0.push(event.0);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use greenroom::sim;
 use greenroom::time::RetryIntervals;
-use greenroom_durable::{Queue, Serve, SimFile, Store, Stored};
+use greenroom_durable::{JournalState, Queue, Serve, SimFile, Store, Stored};
 use serde::{Deserialize, Serialize};
 
 /// A job of the tests.
@@ -15,6 +15,22 @@ pub struct Note(pub u64);
 
 impl Stored for Note {
     const KIND: &'static str = "note/1";
+}
+
+/// The numbers of the events of a journal.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Numbers(pub Vec<u64>);
+
+impl Stored for Numbers {
+    const KIND: &'static str = "numbers/1";
+}
+
+impl JournalState for Numbers {
+    type Event = Note;
+
+    fn apply(&mut self, event: &Note) {
+        self.0.push(event.0);
+    }
 }
 
 pub const fn ms(ms: u64) -> Duration {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use greenroom::{ActorStatus, Runtime, Stats};
 
+use super::escape::escape;
 use super::mount::Mount;
 use crate::message::HttpResponse;
 
@@ -191,21 +192,6 @@ fn table(page: &mut String, title: &str, heads: &[&str], rows: impl Iterator<Ite
         page.push_str("</tr>\n");
     }
     page.push_str("</table>");
-}
-
-fn escape(page: &mut String, text: &str) {
-    for sign in text.chars() {
-        match sign {
-            '&' => page.push_str("&amp;"),
-            '<' => page.push_str("&lt;"),
-            '>' => page.push_str("&gt;"),
-            '"' => page.push_str("&quot;"),
-            '\'' => page.push_str("&#39;"),
-            // A control character may hide what follows it.
-            sign if sign.is_control() => page.push('\u{FFFD}'),
-            sign => page.push(sign),
-        }
-    }
 }
 
 #[cfg(test)]

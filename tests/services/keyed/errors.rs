@@ -341,17 +341,22 @@ fn a_call_that_waits_ends_with_the_runtime() {
     });
 }
 
+/// Returns a set whose actors wait for each gate that they receive.
+fn gated(runtime: &Runtime) -> Keyed<u32, Gate> {
+    let make = |_key: u32| {
+        actor(async |mut cx: Context<Gate>| {
+            while let Some(gate) = cx.recv().await {
+                gate.wait().await;
+            }
+        })
+    };
+    Keyed::builder(make).on(runtime).build().unwrap()
+}
+
 #[test]
 fn a_call_in_a_task_that_a_shutdown_cancels_is_dropped() {
     Home::simulate(|runtime| {
-        let make = |_key: u32| {
-            actor(async |mut cx: Context<Gate>| {
-                while let Some(gate) = cx.recv().await {
-                    gate.wait().await;
-                }
-            })
-        };
-        let set = Keyed::builder(make).on(runtime).build().unwrap();
+        let set = gated(runtime);
         runtime.block_on(async {
             set.tell(&7, Gate::default()).unwrap();
             set.remove(&7);
@@ -368,14 +373,7 @@ fn a_call_in_a_task_that_a_shutdown_cancels_is_dropped() {
 #[test]
 fn a_dropped_call_leaves_the_set_as_it_is() {
     Home::simulate(|runtime| {
-        let make = |_key: u32| {
-            actor(async |mut cx: Context<Gate>| {
-                while let Some(gate) = cx.recv().await {
-                    gate.wait().await;
-                }
-            })
-        };
-        let set = Keyed::builder(make).on(runtime).build().unwrap();
+        let set = gated(runtime);
         runtime.block_on(async {
             let end = Gate::default();
             set.tell(&7, end.clone()).unwrap();

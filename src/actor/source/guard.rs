@@ -96,12 +96,14 @@ impl Switch {
 /// }
 ///
 /// async fn patient(mut cx: Context<Option<&'static str>>) -> String {
+///     let mut message = cx.recv().await.flatten();
 ///     let deadline = cx.send_after(Duration::from_millis(1), None);
 ///     let mut state = Waiting { text: String::new(), _deadline: deadline };
-///     while let Some(Some(text)) = cx.recv().await {
+///     while let Some(text) = message {
 ///         let mut next = state.clone();
 ///         next.text.push_str(text);
 ///         state = next; // the clone keeps the deadline
+///         message = cx.recv().await.flatten();
 ///     }
 ///     state.text
 /// }

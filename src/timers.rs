@@ -35,9 +35,9 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, PerProcess, Process, mutant};
 
 const NEVER: u64 = u64::MAX;
-/// The most deadlines that are fired in one critical section, so that a thread that arms or cancels
-/// one waits for some microseconds at most.
-const FIRED_AT_ONCE: usize = 64;
+/// The most deadlines that are fired in one critical section. A thread that arms or cancels one
+/// spins for about that long, and does not wait in the operating system.
+const FIRED_AT_ONCE: usize = 4;
 
 pub(crate) struct Timers {
     /// The process whose threads fire the deadlines. In another process, deadlines are neither
@@ -138,9 +138,11 @@ impl Timers {
         if !self.is_due(now) {
             return 0;
         }
-        let mut count = 0;
+        let (mut count, mut due) = (0, Vec::with_capacity(FIRED_AT_ONCE));
         loop {
-            let fired = self.fire_some(now);
+            self.take_due(now, &mut due);
+            let fired = due.len();
+            due.drain(..).for_each(KeptWaker::wake);
             count += fired;
             if fired < FIRED_AT_ONCE {
                 return count;
@@ -148,11 +150,10 @@ impl Timers {
         }
     }
 
-    /// Fires the earliest deadlines up to `now`; returns how many.
-    fn fire_some(&self, now: Instant) -> usize {
+    /// Takes the earliest deadlines up to `now` into `due`, as many as one critical section may.
+    fn take_due(&self, now: Instant, due: &mut Vec<KeptWaker>) {
         let mut table = self.table.lock();
-        let due = std::iter::from_fn(|| table.pop_due(now));
-        let due: Vec<_> = due.take(FIRED_AT_ONCE).collect();
+        due.extend(std::iter::from_fn(|| table.pop_due(now)).take(FIRED_AT_ONCE));
         if mutant("fired_stays_in_the_table") {
             for waker in due.clone() {
                 table.insert(now, DeadlineKind::Event, waker);
@@ -162,9 +163,6 @@ impl Timers {
         let spare = table.spare();
         drop(table);
         drop(spare);
-        let count = due.len();
-        due.into_iter().for_each(KeptWaker::wake);
-        count
     }
 
     /// Fires all deadlines and refuses new ones. A future that still waits must use another clock.

@@ -118,6 +118,7 @@ impl<M> std::error::Error for NotSent<M> {}
 /// | `Lost`, `TimedOut` | perhaps, or later | if the question may be handled twice |
 /// | `NoReply` | perhaps | if the question may be handled twice |
 /// | `Refused` | yes, or it was passed on to a third node, which is lost: the kind is then [`Unavailable`](greenroom::RefusalKind::Unavailable) | as the [`Refusal`] says |
+/// | `Refused` as [`Overloaded`](greenroom::RefusalKind::Overloaded) | no, if the mailbox had [no room](greenroom::ActorBuilder::overflow) | much later |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteAskError {

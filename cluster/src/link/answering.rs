@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use greenroom::{Answer, AskError};
+use greenroom::{Answer, AskError, Refusal};
 use serde::Serialize;
 
 use super::codec::{self, EncodeError};
@@ -24,6 +24,9 @@ pub(crate) trait ReceivedAsk: Send + Sync {
 
     /// Makes the reply unwanted, since the asker is gone.
     fn abandon(&self);
+
+    /// Refuses the ask, unless it has an outcome. The reply is unwanted then.
+    fn refuse(&self, why: &Refusal);
 }
 
 pub(crate) struct Answerer<T> {
@@ -158,6 +161,15 @@ impl<T: Serialize + Send + 'static> ReceivedAsk for Answerer<T> {
     fn abandon(&self) {
         let answer = lock(&self.answer).take();
         drop(answer);
+    }
+
+    fn refuse(&self, why: &Refusal) {
+        let Some(answer) = lock(&self.answer).take() else {
+            return;
+        };
+        drop(answer);
+        self.link.forget_answering(self.ask);
+        self.send(Err(AskError::Refused(why.clone())));
     }
 }
 

@@ -154,6 +154,14 @@ impl Flavor for Limited {
 
 /// Decodes a value from all of `bytes`. A panic of its `Deserialize` is an error.
 pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Result<T, String> {
+    decode_with_replies(link, bytes).map(|(value, _)| value)
+}
+
+/// Does the same, and returns the replies that are in the value.
+pub(crate) fn decode_with_replies<T: DeserializeOwned>(
+    link: &Arc<Link>,
+    bytes: &[u8],
+) -> Result<(T, Vec<Arc<dyn ReceivedAsk>>), String> {
     let scope = Scope::Decoding {
         link: link.clone(),
         replies: Vec::new(),
@@ -183,12 +191,13 @@ pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Res
             return Err(bounds.problem().unwrap_or_else(|| error.to_string()));
         }
     };
-    if let Scope::Decoding { replies, .. } = scope {
-        for reply in replies {
-            reply.arm();
-        }
+    let Scope::Decoding { replies, .. } = scope else {
+        unreachable!("the scope was one of decoding");
+    };
+    for reply in &replies {
+        reply.clone().arm();
     }
-    Ok(value)
+    Ok((value, replies))
 }
 
 /// The bytes of a value, and a limit to its nesting: a peer could exhaust the stack otherwise, with a

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use futures_lite::future::Boxed;
-use greenroom::WeakAddress;
+use greenroom::{Refusal, RefusalKind, WeakAddress};
 
 use super::frame::Window;
 use super::{Link, codec};
@@ -43,8 +43,8 @@ pub(crate) struct TypedInbox<M> {
 
 impl<M: Remote> ActorInbox for TypedInbox<M> {
     fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered {
-        let message = match codec::decode::<M>(link, bytes) {
-            Ok(message) => message,
+        let (message, replies) = match codec::decode_with_replies::<M>(link, bytes) {
+            Ok(decoded) => decoded,
             Err(why) => return Delivered::Undecodable(why),
         };
         match self.actor.tell(message) {
@@ -54,7 +54,11 @@ impl<M: Remote> ActorInbox for TypedInbox<M> {
                 Delivered::Full(Box::pin(async move {
                     match actor.send(message).await {
                         // With this `overflow` a message is dropped, and the stream goes on.
-                        Err(unsent) if unsent.is_full() => Ok(()),
+                        Err(unsent) if unsent.is_full() => {
+                            let why = Refusal::of(RefusalKind::Overloaded, unsent.to_string());
+                            replies.iter().for_each(|reply| reply.refuse(&why));
+                            Ok(())
+                        }
                         sent => sent.map_err(|unsent| -> Box<dyn Any + Send> { Box::new(unsent) }),
                     }
                 }))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use greenroom::{AskError, Context, RefusalKind, Reply, spawn, time};
+use greenroom::{AskError, Context, Overflow, RefusalKind, Reply, actor, spawn, time};
 use greenroom_cluster::{Node, Remote, RemoteAddress, RemoteAskError, SimNet};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -199,4 +199,54 @@ fn questions_that_a_mailbox_has_not_taken_are_told_as_closed() {
         }
         assert_eq!([third, fourth], [&Err(RemoteAskError::Closed); 2]);
     });
+}
+
+#[test]
+fn questions_that_a_full_mailbox_refuses_or_displaces_are_told_as_overloaded() {
+    for overflow in [Overflow::Newest, Overflow::Oldest] {
+        simulated(move |net| async move {
+            let shop = node("shop", &net).await;
+            let actor = actor(worker).capacity(2).overflow(overflow).spawn();
+            shop.publish("worker", &actor).unwrap().detach();
+            let desk = node("desk", &net).await;
+            let far = desk.lookup("worker").await.unwrap();
+            far.send(Work::Fill).await.unwrap();
+            time::sleep(Duration::from_millis(100)).await;
+            // Two find room. With `Oldest` the last two do.
+            let mut besides = Vec::new();
+            let asks = (0..4).map(|n| {
+                let (beside, answer) = Reply::pair();
+                besides.push(answer);
+                let far = &far;
+                async move {
+                    time::sleep(Duration::from_millis(100 * n)).await;
+                    far.ask(|own| Work::Both(own, beside)).await
+                }
+            });
+            let asked = futures::future::join_all(asks.collect::<Vec<_>>()).await;
+            let refused = match overflow {
+                Overflow::Newest => [2, 3],
+                _ => [0, 1],
+            };
+            for (n, (asked, beside)) in asked.into_iter().zip(besides).enumerate() {
+                if !refused.contains(&n) {
+                    assert_eq!((asked, beside.await), (Ok(1), Ok(2)));
+                    continue;
+                }
+                let (Err(RemoteAskError::Refused(own)), Err(AskError::Refused(other))) =
+                    (asked, beside.await)
+                else {
+                    panic!("question {n} was not refused");
+                };
+                let kinds = [own.kind(), other.kind()];
+                assert_eq!(kinds, [RefusalKind::Overloaded; 2]);
+                if overflow == Overflow::Newest {
+                    assert!(own.explanation().ends_with("is full"), "{own}");
+                }
+            }
+            // The stream goes on.
+            let seen = far.ask(Work::Look).await;
+            assert!(matches!(seen, Err(RemoteAskError::NoReply(_))), "{seen:?}");
+        });
+    }
 }

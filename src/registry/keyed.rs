@@ -9,6 +9,7 @@ mod error;
 mod idling;
 mod starting;
 mod state;
+mod waits;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -325,8 +326,9 @@ where
     /// actor ends by itself, the address does not lead to the next one.
     ///
     /// # Errors
-    /// [`KeyError`] if there is no actor and none was started, or if the caller is the actor of this
-    /// key, and ends.
+    /// [`KeyError`] if there is no actor and none was started, or if the caller is an actor that ends
+    /// and would wait for its own end. Of two such actors that wait for each other, the last one gets
+    /// the error at once, and the other one goes on. Waits with a timeout are not told from others.
     ///
     /// # Panics
     /// As [`tell`](Keyed::tell), or if it is polled again after completion.

@@ -1,5 +1,6 @@
 //! Keyed actors: one actor of a key, found or started by a message to the key.
 
+mod cycles;
 mod errors;
 mod idling;
 mod keys;

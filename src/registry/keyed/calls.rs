@@ -11,11 +11,11 @@ use super::error::{KeyError, KeyedTellError};
 use super::state::{EndRequest, KeyShard, KeyState, Tenant};
 use crate::actor::Address;
 use crate::directory::{HashedKey, KeySlot};
-use crate::error::{Deadlock, SpawnProblem};
+use crate::error::SpawnProblem;
 use crate::registry::member::observe;
 use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering;
-use crate::task::run;
+use crate::task::TaskInfo;
 use crate::waiters::Waiters;
 
 /// What a caller finds under a key.
@@ -26,6 +26,9 @@ enum KeyLook<M> {
     /// An actor is being started, or ends.
     Busy,
 }
+
+/// The list of those that wait for an actor of a key, and the actor that ends before.
+type KeyAwaited = (Arc<Waiters>, Option<TaskInfo>);
 
 /// Why a message was not put into the line of a key.
 enum NotLined {
@@ -218,12 +221,12 @@ where
     }
 
     /// Returns an address of the actor of this key, which is started if there is none. While one is
-    /// being started or ends, returns the list of those that wait.
+    /// being started or ends, returns what is waited for.
     pub(super) fn enter(
         self: &Arc<Self>,
         hash: u64,
         key: &K,
-    ) -> Result<Result<Address<M>, Arc<Waiters>>, KeyError> {
+    ) -> Result<Result<Address<M>, KeyAwaited>, KeyError> {
         loop {
             self.observe(hash, key);
             match self.look(hash, key) {
@@ -242,9 +245,8 @@ where
         }
     }
 
-    /// Returns the list of those that wait for an actor of this key. Returns `None` if the key has
-    /// changed meanwhile.
-    fn waits(&self, hash: u64, key: &K) -> Result<Option<Arc<Waiters>>, KeyError> {
+    /// Returns what is waited for. Returns `None` if the key has changed meanwhile.
+    fn waits(&self, hash: u64, key: &K) -> Result<Option<KeyAwaited>, KeyError> {
         let mut shard = self.shard(hash);
         let Some(slot) = shard.keys.find_key(hash, key) else {
             return Ok(None);
@@ -252,16 +254,13 @@ where
         if let Some(why) = self.why_refused(&shard) {
             return Err(why);
         }
-        match &shard.keys[slot].tenant {
+        let state = &mut shard.keys[slot];
+        let ending = match &state.tenant {
             Tenant::Held(_) | Tenant::Released(_) => return Ok(None),
-            Tenant::Stopped(address) if address.id() == run::actor_id() => {
-                let actor = address.info();
-                let own = Deadlock::new(format!("{actor} → {actor}"), true);
-                return Err(KeyError::Deadlock(own));
-            }
-            Tenant::Starting | Tenant::Stopped(_) => {}
-        }
-        Ok(Some(shard.keys[slot].waits()))
+            Tenant::Stopped(address) => Some(address.info()),
+            Tenant::Starting => None,
+        };
+        Ok(Some((state.waits(), ending)))
     }
 
     /// Returns whether the actor of this key counts. That is no use of it.

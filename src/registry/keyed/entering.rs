@@ -1,6 +1,7 @@
 //! The future of `get_or_spawn`: an address of the actor of a key.
 //!
-//! While an actor of the key is being started or ends, it waits in the list of the key.
+//! While an actor of the key is being started or ends, it waits in the list of the key. The wait of
+//! an actor for the end of another one is known to all sets.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -11,9 +12,10 @@ use std::task::{Context, Poll};
 
 use super::core::KeyedCore;
 use super::error::KeyError;
+use super::waits::KeyWait;
 use crate::actor::Address;
-use crate::error::SpawnProblem;
-use crate::task::{WaitsFor, run};
+use crate::error::{Deadlock, SpawnProblem};
+use crate::task::{TaskInfo, WaitsFor, run};
 use crate::waiters::{Ticket, Waiters};
 
 pub(super) struct Entering<'a, K, M> {
@@ -22,6 +24,8 @@ pub(super) struct Entering<'a, K, M> {
     /// The hash of the key, set by the first poll.
     hash: Option<u64>,
     wait: Option<(Arc<Waiters>, Ticket)>,
+    /// The same wait, if an actor waits for the end of another one.
+    for_end: Option<KeyWait>,
     is_over: bool,
 }
 
@@ -32,16 +36,33 @@ impl<'a, K, M> Entering<'a, K, M> {
             key,
             hash: None,
             wait: None,
+            for_end: None,
             is_over: false,
         }
     }
 
     fn leave(&mut self) {
+        self.for_end = None;
         if let Some((waits, mut ticket)) = self.wait.take()
             && self.core.runtime.is_here()
         {
             waits.leave(&mut ticket);
         }
+    }
+
+    /// Notes that the task waits, for the end of this actor if there is one.
+    fn note(&mut self, cx: &Context<'_>, ending: Option<TaskInfo>) -> Result<(), Deadlock> {
+        let Some(ending) = ending else {
+            self.for_end = None;
+            run::note_wait_for(cx.waker(), WaitsFor::Other("a key"), || 0);
+            return Ok(());
+        };
+        if !(self.for_end.as_ref()).is_some_and(|wait| wait.is_for(&ending)) {
+            self.for_end = None;
+            self.for_end = KeyWait::begin(&ending)?;
+        }
+        run::note_wait_for(cx.waker(), WaitsFor::End, || ending.id());
+        Ok(())
     }
 }
 
@@ -61,17 +82,23 @@ where
                 None => core.enter(hash, key),
                 Some((waits, ticket)) => {
                     // What was found is kept, since the look may have started an actor.
-                    let found = Cell::new(None);
+                    let (found, ending) = (Cell::new(None), Cell::new(None));
                     let happened = || match core.enter(hash, key) {
-                        Ok(Err(same)) if Arc::ptr_eq(&same, waits) => false,
+                        Ok(Err((same, actor))) if Arc::ptr_eq(&same, waits) => {
+                            ending.set(actor);
+                            false
+                        }
                         other => {
                             found.set(Some(other));
                             true
                         }
                     };
                     if waits.poll(ticket, cx, happened).is_pending() {
-                        run::note_wait_for(cx.waker(), WaitsFor::Other("a key"), || 0);
-                        return Poll::Pending;
+                        let Err(cycle) = self.note(cx, ending.take()) else {
+                            return Poll::Pending;
+                        };
+                        self.leave();
+                        return Poll::Ready(Err(KeyError::Deadlock(cycle)));
                     }
                     found.take().expect("it was found")
                 }
@@ -79,7 +106,7 @@ where
             self.leave();
             match entered {
                 Ok(Ok(address)) => return Poll::Ready(Ok(address)),
-                Ok(Err(waits)) => self.wait = Some((waits, Ticket::default())),
+                Ok(Err((waits, _))) => self.wait = Some((waits, Ticket::default())),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }

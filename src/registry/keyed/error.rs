@@ -26,8 +26,8 @@ pub enum KeyError {
     Spawn(SpawnProblem),
     /// The set was [stopped](super::Keyed::stop).
     Stopped,
-    /// The caller is the actor of this key, and its mailbox has closed. The next actor can start only
-    /// when the caller has ended.
+    /// The caller is an actor that ends, and would wait for its own end. It is the actor of this key
+    /// itself, or that one ends as well and waits for the caller, perhaps through others.
     Deadlock(Deadlock),
 }
 

@@ -83,7 +83,7 @@ fn an_ending_actor_that_asks_for_its_own_key_gets_a_deadlock(home: &Home) {
                 panic!("{asked:?}");
             };
             let own = greenroom::current_actor().unwrap();
-            assert_eq!(cycle.as_str(), format!("{own} → {own}"));
+            assert_eq!(cycle.as_str(), format!("{own} → {own} (for its end)"));
             let found = set.get_or_spawn(&key).await;
             assert!(matches!(found, Err(KeyError::Deadlock(_))));
             // Another key is no problem.

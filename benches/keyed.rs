@@ -9,7 +9,8 @@
 //!
 //! The arguments `by_name COUNT` or `by_key COUNT` only tell so many messages. Under callgrind, the
 //! difference of two counts is what a message takes, with its part of the turns of the actor. The
-//! goal of 1.3 holds for these instructions, too.
+//! goal of 1.3 holds for these instructions, too. So does `look_up COUNT` for names in turn, and
+//! `refused COUNT KEYS` for calls that the limit of so many keys refuses.
 
 use std::future::Future;
 use std::pin::pin;
@@ -104,13 +105,25 @@ fn come_and_go(runtime: &Runtime, keys: u64) -> f64 {
     nanos_each(begun, keys)
 }
 
-/// Tells so many messages, to be counted.
+/// Asks so often for one more key than a set may have, of whose actors there are other addresses.
+fn refused(count: u64, keys: u64) {
+    let runtime = Runtime::builder().workers(1).build();
+    let runtime = runtime.expect("a runtime with one worker");
+    let set = Keyed::builder(|_| actor(tally)).on(&runtime);
+    let set = set.limit(keys as usize).build().expect("the runtime runs");
+    let found = |key| now(set.get_or_spawn(&key)).expect("it is started");
+    let _held: Vec<_> = (0..keys).map(found).collect();
+    assert!((0..count).all(|_| set.tell(&keys, 1).is_err()));
+}
+
+/// Tells so many messages, or looks so often, to be counted.
 fn count(case: &str, count: u64) {
     let runtime = Runtime::builder().workers(1).build();
     let runtime = runtime.expect("a runtime with one worker");
     let (set, names) = (keyed(&runtime), named(&runtime));
     let name = names[7].0.clone();
     match case {
+        "look_up" => (0..count).for_each(|n| drop(names[(n % KEYS) as usize].0.get().unwrap())),
         "by_name" => {
             let told = tell(count, move |n| name.get().unwrap().tell(n).unwrap());
             runtime.block_on(runtime.spawn(told));
@@ -124,10 +137,13 @@ fn count(case: &str, count: u64) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [case @ ("by_name" | "by_key"), times, ..] =
-        arguments.iter().map(String::as_str).collect::<Vec<_>>()[..]
-    {
-        return count(case, times.parse().expect("COUNT is a number"));
+    let number = |text: &str| text.parse().expect("COUNT and KEYS are numbers");
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [case @ ("by_name" | "by_key" | "look_up"), times, ..] => {
+            return count(case, number(times));
+        }
+        ["refused", times, keys, ..] => return refused(number(times), number(keys)),
+        _ => {}
     }
     let is_bench = std::env::args().any(|arg| arg == "--bench");
     let (rounds, count, million) = match is_bench {

@@ -101,7 +101,10 @@ where
     /// For one more, the set [stops](crate::Address::stop) the actor that has received no message by
     /// its key for the longest time, of those that no other code has an address of. That one handles
     /// what it has accepted, and does not count any more. If there is none, the call that needs one
-    /// more is refused with [`KeyError::Limit`](super::KeyError::Limit), after a look at all of them.
+    /// more is refused with [`KeyError::Limit`](super::KeyError::Limit).
+    ///
+    /// A call looks at up to 1024 actors, the next call at others. So it may be refused while other
+    /// code has an address of that many, although a further one could go.
     pub fn limit(mut self, actors: usize) -> Self {
         self.limit = Some(actors);
         self

@@ -22,6 +22,10 @@ use crate::waiters::Waiters;
 /// The number of locks on threads, a power of two: more than threads that use a set at one time.
 const SHARDS: usize = 16;
 
+/// How many of the released actors, and of those that the set holds, a call looks at to find one that
+/// can go. So a call that is refused takes no longer in a large set.
+const MOST_LOOKS: usize = 512;
+
 /// What starts the actor of a key.
 pub(super) type Make<K, M> = Box<
     dyn Fn(K, KeyGuard<K, M>) -> Result<(Address<M>, Option<Box<EndCall>>), SpawnProblem>
@@ -189,10 +193,14 @@ impl<K, M> KeyedCore<K, M> {
         }
     }
 
-    /// Stops the unused actor that was used longest ago. Returns whether there was one.
+    /// Stops the unused actor that was used longest ago. Returns whether there was one among those
+    /// that it has looked at.
     fn make_room(&self) -> bool {
+        let unused = |shard: &mut KeyShard<K, M>| {
+            shard.oldest_unused(MOST_LOOKS / self.shards.len(), || self.stamp())
+        };
         let oldest = self.shards.iter().enumerate().filter_map(|(index, shard)| {
-            let (stamp, _) = shard.lock().oldest_unused()?;
+            let (stamp, _) = unused(&mut shard.lock())?;
             Some((stamp, index))
         });
         let Some((_, index)) = oldest.min() else {
@@ -200,7 +208,7 @@ impl<K, M> KeyedCore<K, M> {
         };
         let stopped = {
             let mut shard = self.shards[index].lock();
-            let oldest = shard.oldest_unused();
+            let oldest = unused(&mut shard);
             oldest.and_then(|(_, slot)| self.stop_in(&mut shard, slot))
         };
         if let Some(stopped) = stopped {

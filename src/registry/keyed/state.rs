@@ -276,17 +276,49 @@ impl<K, M> KeyShard<K, M> {
     }
 
     /// Returns the open actor that was used longest ago, of those that no other code has an address
-    /// of, and when that was.
-    pub(super) fn oldest_unused(&self) -> Option<(u64, KeySlot)> {
-        let mut next = self.oldest;
-        while let Some(slot) = next {
-            let state = &self.keys[slot];
-            if state.tenant.is_unused() {
-                return Some((state.stamp, slot));
+    /// of, and when that was. Looks at so many of the released ones, and of those that the set holds.
+    ///
+    /// One of which other code has an address counts as used now, so that the next call looks at
+    /// others.
+    pub(super) fn oldest_unused(
+        &mut self,
+        looks: usize,
+        now: impl Fn() -> u64,
+    ) -> Option<(u64, KeySlot)> {
+        for is_held in [false, true] {
+            let mut first = None;
+            for _ in 0..looks {
+                let oldest = self.oldest_of(is_held);
+                // It was looked at, as were all others then.
+                let Some(slot) = oldest.filter(|_| oldest != first) else {
+                    break;
+                };
+                let state = &self.keys[slot];
+                if state.tenant.is_unused() {
+                    return Some((state.stamp, slot));
+                }
+                self.renew(slot, is_held, now());
+                first = first.or(oldest);
             }
-            next = state.newer;
         }
         None
+    }
+
+    /// Returns the oldest one of those that the set holds, or of the released ones.
+    fn oldest_of(&self, is_held: bool) -> Option<KeySlot> {
+        match is_held {
+            true => self.oldest_held,
+            false => self.oldest.filter(|_| self.oldest != self.oldest_held),
+        }
+    }
+
+    /// Makes an actor the newest one of those that the set holds, or of the released ones.
+    fn renew(&mut self, slot: KeySlot, is_held: bool, stamp: u64) {
+        self.unlink(slot);
+        match is_held {
+            true => self.link(slot, stamp),
+            false => self.link_before(self.oldest_held, slot, stamp),
+        }
     }
 
     /// Returns whether the set has an address of any actor.
@@ -296,14 +328,22 @@ impl<K, M> KeyShard<K, M> {
 
     /// Adds an actor that the set holds at the end of the list.
     fn link(&mut self, slot: KeySlot, stamp: u64) {
-        let older = self.newest.replace(slot);
+        self.link_before(None, slot, stamp);
+        self.oldest_held.get_or_insert(slot);
+    }
+
+    /// Adds an actor before another one, or at the end of the list.
+    fn link_before(&mut self, newer: Option<KeySlot>, slot: KeySlot, stamp: u64) {
+        let older = match newer {
+            Some(newer) => self.keys[newer].older.replace(slot),
+            None => self.newest.replace(slot),
+        };
         let state = &mut self.keys[slot];
-        (state.older, state.newer, state.stamp) = (older, None, stamp);
+        (state.older, state.newer, state.stamp) = (older, newer, stamp);
         match older {
             Some(older) => self.keys[older].newer = Some(slot),
             None => self.oldest = Some(slot),
         }
-        self.oldest_held.get_or_insert(slot);
     }
 
     fn unlink(&mut self, slot: KeySlot) {

@@ -1,6 +1,9 @@
 //! How many actors are open at a time, and which of them goes for another one.
 
+use std::time::Duration;
+
 use greenroom::registry::KeyError;
+use greenroom::time::sleep;
 
 use super::{Book, Order, Set, hold, options, poll_in_turn};
 use crate::support::{Home, in_every_home};
@@ -12,6 +15,7 @@ in_every_home!(
     an_actor_that_goes_handles_what_it_has_accepted,
     an_actor_that_ends_does_not_count,
     a_message_that_waits_for_the_next_actor_counts,
+    of_many_actors_with_addresses_elsewhere_calls_find_the_one_without,
 );
 
 fn limited(home: &Home, limit: usize) -> (Set, Book) {
@@ -124,4 +128,34 @@ fn a_message_that_waits_for_the_next_actor_counts(home: &Home) {
         let next = other.await.unwrap();
         assert_eq!(next.ask(Order::Look).await, Ok((2, vec![1])));
     });
+}
+
+fn of_many_actors_with_addresses_elsewhere_calls_find_the_one_without(home: &Home) {
+    let count = 3_000;
+    // Some are released meanwhile, or none.
+    for idle in [Duration::from_millis(1), Duration::from_secs(10_000)] {
+        let set = options(home, &Book::default()).limit(count as usize);
+        let set = set.idle(idle).build().unwrap();
+        home.block_on(async {
+            let mut held = Vec::new();
+            for key in 0..count {
+                held.push(set.get_or_spawn(&key).await.unwrap());
+            }
+            sleep(Duration::from_millis(3)).await;
+            for key in [count, count + 1] {
+                // A call looks at a part of them.
+                for _ in 0..3 {
+                    let refused = set.tell(&key, Order::Add(0)).unwrap_err();
+                    assert!(matches!(refused.key_error(), Some(KeyError::Limit { .. })));
+                }
+                let free = held.swap_remove(held.len() / 2);
+                free.tell(Order::Add(0)).unwrap();
+                assert_eq!(free.ask(Order::Look).await.unwrap().1, [0]);
+                drop(free);
+                let calls = (1..).find(|_| set.tell(&key, Order::Add(0)).is_ok());
+                assert!(calls.unwrap() <= 2 * 3_000 / 512, "{calls:?} calls");
+                held.push(set.get_or_spawn(&key).await.unwrap());
+            }
+        });
+    }
 }

@@ -7,6 +7,7 @@
 mod tests;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hasher};
 
 use super::hash::HashSeeds;
@@ -31,9 +32,63 @@ pub(crate) struct NameTable<V> {
 }
 
 struct NameShard<V> {
-    /// The values and their names, by the hashes of these. Names of one hash are rare.
-    values: HashMap<u64, Vec<(Box<str>, V)>, Hashed>,
+    /// The values, by the hashes of their names.
+    values: HashMap<u64, SameHash<V>, Hashed>,
     is_closed: bool,
+}
+
+/// The names of one hash, with their values. There is rarely more than one, which is found without
+/// another step.
+struct SameHash<V> {
+    first: (Box<str>, V),
+    others: Vec<(Box<str>, V)>,
+}
+
+impl<V: Value> SameHash<V> {
+    fn new(name: &str) -> Self {
+        SameHash {
+            first: (name.into(), V::default()),
+            others: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn get(&self, name: &str) -> Option<&V> {
+        match *self.first.0 == *name {
+            true => Some(&self.first.1),
+            false => self.get_other(name),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_other(&self, name: &str) -> Option<&V> {
+        let other = self.others.iter().find(|(other, _)| **other == *name);
+        other.map(|(_, value)| value)
+    }
+
+    /// Returns the value of a name, which is created if it is missing.
+    fn made(&mut self, name: &str) -> &mut V {
+        if *self.first.0 == *name {
+            return &mut self.first.1;
+        }
+        let index = self.others.iter().position(|(other, _)| **other == *name);
+        let index = index.unwrap_or_else(|| {
+            self.others.push((name.into(), V::default()));
+            self.others.len() - 1
+        });
+        &mut self.others[index].1
+    }
+
+    /// Removes a name whose value is empty. Returns false if no name is left.
+    fn remove(&mut self, name: &str) -> bool {
+        if *self.first.0 != *name {
+            self.others.retain(|(other, _)| **other != *name);
+            return true;
+        }
+        let other = self.others.pop();
+        other.map(|other| self.first = other).is_some()
+    }
 }
 
 impl<V: Value> NameTable<V> {
@@ -54,9 +109,8 @@ impl<V: Value> NameTable<V> {
     pub(crate) fn look<R>(&self, name: &str, look: impl FnOnce(Option<&V>) -> R) -> Option<R> {
         let hash = self.seeds.of_name(name);
         self.shard(hash).with(|shard| {
-            let mut named = shard.values.get(&hash).into_iter().flatten();
-            let value = named.find(|(other, _)| **other == *name);
-            (!shard.is_closed).then(|| look(value.map(|(_, value)| value)))
+            let value = shard.values.get(&hash).and_then(|named| named.get(name));
+            (!shard.is_closed).then(|| look(value))
         })
     }
 
@@ -68,24 +122,19 @@ impl<V: Value> NameTable<V> {
             if shard.is_closed {
                 return None;
             }
-            let named = shard.values.entry(hash).or_default();
-            let index = named.iter().position(|(other, _)| **other == *name);
-            let index = index.unwrap_or_else(|| {
-                named.reserve_exact(1);
-                named.push((name.into(), V::default()));
-                named.len() - 1
-            });
-            let result = change(&mut named[index].1);
+            let named = match shard.values.entry(hash) {
+                Entry::Occupied(named) => named.into_mut(),
+                Entry::Vacant(free) => free.insert(SameHash::new(name)),
+            };
+            let value = named.made(name);
+            let result = change(value);
             // An empty value says nothing, so it takes no memory. A shard that has shrunk far does not
             // keep the memory of its best days either.
-            if named[index].1.is_empty() {
-                named.swap_remove(index);
-                if named.is_empty() {
-                    shard.values.remove(&hash);
-                    let len = shard.values.len();
-                    if shard.values.capacity() > KEPT.max(4 * len) {
-                        shard.values.shrink_to(KEPT.max(2 * len));
-                    }
+            if value.is_empty() && !named.remove(name) {
+                shard.values.remove(&hash);
+                let len = shard.values.len();
+                if shard.values.capacity() > KEPT.max(4 * len) {
+                    shard.values.shrink_to(KEPT.max(2 * len));
                 }
             }
             Some(result)
@@ -99,7 +148,9 @@ impl<V: Value> NameTable<V> {
                 shard.is_closed = true;
                 std::mem::take(&mut shard.values)
             });
-            values.into_values().flatten().map(|(_, value)| value)
+            let named = values.into_values();
+            let named = named.flat_map(|named| std::iter::once(named.first).chain(named.others));
+            named.map(|(_, value)| value)
         })
     }
 

@@ -13,6 +13,9 @@ use slab::Slab;
 /// The number of keys for which memory is kept when the last one is removed.
 const KEPT: usize = 64;
 
+/// The part of its keys for which a full table gets room. So it has few entries more than keys.
+const GROWTH: usize = 8;
+
 /// A key with its hash, made where user code may run.
 pub(crate) struct HashedKey<K> {
     hash: u32,
@@ -108,6 +111,10 @@ impl<K, V> Keys<K, V> {
     /// Adds a key that is not known.
     pub(crate) fn insert(&mut self, keyed: HashedKey<K>, value: V) -> KeySlot {
         let HashedKey { hash, key } = keyed;
+        let len = self.entries.len();
+        if len == self.entries.capacity() {
+            self.entries.reserve_exact(more_for(len));
+        }
         let slot = self.entries.insert(KeyEntry {
             hash,
             next: None,
@@ -166,6 +173,9 @@ impl<K, V> Keys<K, V> {
         let highest = 1 << self.chains.len().ilog2();
         let parent = self.chains.len() - highest;
         let keys = self.chains[parent].take();
+        if self.chains.len() == self.chains.capacity() {
+            self.chains.reserve_exact(more_for(self.chains.len()));
+        }
         self.chains.push(None);
         self.link_all(keys);
     }
@@ -182,6 +192,11 @@ impl<K, V> Keys<K, V> {
             self.link(slot);
         }
     }
+}
+
+/// Returns how much room a full table of so many gets.
+fn more_for(len: usize) -> usize {
+    len / GROWTH + GROWTH
 }
 
 impl<K, V> Index<KeySlot> for Keys<K, V> {

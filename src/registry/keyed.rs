@@ -46,7 +46,8 @@ use crate::waiters::Ticket;
 /// - the last handle of the set is dropped, and nothing else keeps it open.
 ///
 /// A message that is accepted while its actor ends is kept for the next one, at most as many as its
-/// mailbox has room for. If that one cannot be started, the messages are dropped.
+/// mailbox has room for. If that one cannot be started, the messages are dropped. So are those that its
+/// mailbox refuses then, with [`Overflow::Newest`](crate::Overflow::Newest).
 ///
 /// A clone is the same set. `Hash`, `Clone` and drops of keys may panic, and may use the set. `Eq` of
 /// keys may panic, but runs under a lock of the set, as does `Clone` in [`keys`](Keyed::keys). Calls
@@ -122,6 +123,7 @@ impl<K: Send + 'static, M: Send + 'static> Drop for KeyedOwner<K, M> {
         }
         core.runtime.directory_made().forget_close(&mut self.ticket);
         for shard in 0..core.shards.len() {
+            core.shards[shard].lock().is_left = true;
             while core.release(shard, u64::MAX) > 0 {}
         }
     }

@@ -12,9 +12,10 @@ use super::error::KeyError;
 use super::state::{EndCall, KeyShard, Tenant};
 use crate::actor::Address;
 use crate::contain::{attempt, contain};
-use crate::error::SpawnProblem;
+use crate::error::{Refusal, RefusalKind, SendError, SpawnProblem};
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::sync::MutexGuard;
+use crate::task::loss;
 
 impl<K, M> KeyedCore<K, M>
 where
@@ -109,7 +110,7 @@ where
         let is_stopped = std::mem::take(&mut state.is_removed) || is_closed;
         let (waits, key) = state.take_waits();
         let is_open = !is_stopped && !is_early && !address.is_closed_now();
-        let starting = if is_open {
+        let before = if is_open {
             shard.hold(at.slot, address.clone(), self.stamp())
         } else {
             if state.waiting() == 0 {
@@ -118,8 +119,13 @@ where
             let stopped = Tenant::Stopped(Box::new(address.downgrade()));
             std::mem::replace(&mut state.tenant, stopped)
         };
+        // It was started for messages that were accepted before the last handle was dropped.
+        let released = match shard.is_left {
+            true => shard.release(u64::MAX),
+            false => None,
+        };
         drop(shard);
-        drop(starting);
+        drop((before, released));
         contain(|| drop(key));
         if is_stopped {
             address.stop();
@@ -194,15 +200,27 @@ where
             return;
         };
         while let Some(message) = self.core.next_or_settle(self.at, &address) {
-            if let Err(refused) = address.send(message).await {
-                let mut shard = self.core.at(self.at);
-                shard.keys[self.at.slot].push_front(refused.into_inner());
-                self.core.settle(shard, self.at, &address);
-                break;
+            match address.send(message).await {
+                Ok(()) => {}
+                // Its `overflow` lets no message wait for room.
+                Err(refused) if refused.is_full() => drop_refused(refused),
+                Err(closed) => {
+                    let mut shard = self.core.at(self.at);
+                    shard.keys[self.at.slot].push_front(closed.into_inner());
+                    self.core.settle(shard, self.at, &address);
+                    break;
+                }
             }
         }
         self.is_done = true;
     }
+}
+
+/// Drops a message for which a mailbox has no room. An ask is refused so.
+fn drop_refused<M>(refused: SendError<M>) {
+    let why = refused.to_string();
+    let refusal = || Refusal::of(RefusalKind::Overloaded, why.clone());
+    contain(|| loss::refusing(refusal, || drop(refused)));
 }
 
 /// Drops the messages if the task was cancelled.

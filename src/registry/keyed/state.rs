@@ -213,6 +213,8 @@ pub(super) struct KeyShard<K, M> {
     oldest_held: Option<KeySlot>,
     /// Whether no actor is started any more, and each that was being started is stopped.
     pub(super) is_closed: bool,
+    /// Whether no handle of the set is left, so that no actor is held.
+    pub(super) is_left: bool,
 }
 
 impl<K, M> KeyShard<K, M> {
@@ -223,6 +225,7 @@ impl<K, M> KeyShard<K, M> {
             newest: None,
             oldest_held: None,
             is_closed: false,
+            is_left: false,
         }
     }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use greenroom::registry::{KeyError, Keyed, KeyedAskError};
 use greenroom::time::sleep;
-use greenroom::{AskError, BuildError, Context, Reply, Runtime, SpawnProblem, actor};
+use greenroom::{
+    AskError, BuildError, Context, Overflow, RefusalKind, Reply, Runtime, SpawnProblem, actor,
+};
 
 use super::{Order, hold, options, poll_in_turn, set};
 use crate::support::{Gate, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, within};
@@ -20,6 +22,7 @@ in_every_home!(
     no_more_messages_wait_for_an_actor_than_it_has_room_for,
     messages_that_wait_for_an_actor_wait_for_its_room_in_order,
     messages_for_an_actor_that_cannot_start_are_dropped,
+    messages_for_an_actor_that_lets_none_wait_are_refused,
     an_error_says_what_was_wrong,
 );
 
@@ -263,6 +266,57 @@ fn messages_for_an_actor_that_cannot_start_are_dropped(home: &Home) {
         // The next call starts another one.
         let asked = set.ask(&7, |reply| (end, reply)).await;
         assert_eq!(asked.unwrap(), 1);
+    });
+}
+
+fn messages_for_an_actor_that_lets_none_wait_are_refused(home: &Home) {
+    let (made, begun) = (AtomicUsize::new(0), Gate::default());
+    let gate = begun.clone();
+    let make = move |_key: u32| {
+        let begun = gate.clone();
+        let actor = actor(async move |mut cx: Context<(Gate, Reply<u32>)>| {
+            while let Some((gate, reply)) = cx.recv().await {
+                begun.open();
+                gate.wait().await;
+                reply.send(1);
+            }
+        });
+        match made.fetch_add(1, Ordering::SeqCst) {
+            0 => actor.capacity(100),
+            _ => actor.capacity(1).overflow(Overflow::Newest),
+        }
+    };
+    let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
+    home.block_on(async {
+        let (first, later) = (Gate::default(), Gate::default());
+        set.tell(&7, (first.clone(), Reply::pair().0)).unwrap();
+        begun.wait().await;
+        set.remove(&7);
+        let refused = Log::default();
+        let answers: Vec<_> = (0..5).map(|_| Reply::pair()).collect();
+        let answers = answers.into_iter().map(|(reply, answer)| {
+            set.tell(&7, (later.clone(), reply)).unwrap();
+            async {
+                match answer.await {
+                    Ok(answer) => assert_eq!(answer, 1),
+                    Err(AskError::Refused(why)) => refused.add(why.kind()),
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        });
+        let answers = futures::future::join_all(answers.collect::<Vec<_>>());
+        first.open();
+        // One is in hand, and one in the mailbox.
+        let open = async {
+            while refused.len() < 3 {
+                greenroom::yield_now().await;
+            }
+            later.open();
+        };
+        futures::join!(answers, open);
+        let kinds = refused.take();
+        assert!(kinds.len() < 5 && kinds.iter().all(|kind| *kind == RefusalKind::Overloaded));
+        assert_eq!(set.ask(&7, |reply| (later, reply)).await.unwrap(), 1);
     });
 }
 

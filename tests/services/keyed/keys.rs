@@ -20,6 +20,7 @@ in_every_home!(
     a_stopped_set_starts_no_actor,
     a_stop_waits_for_the_next_actor_of_a_key_with_messages,
     actors_end_with_the_last_handle_of_their_set,
+    the_next_actor_of_a_key_ends_though_its_set_was_dropped,
     an_actor_outlives_its_set_while_it_has_an_address,
     a_set_can_be_used_within_its_own_function_and_its_actors,
     each_actor_hands_in_its_result_before_the_next_one_starts,
@@ -287,6 +288,27 @@ fn actors_end_with_the_last_handle_of_their_set(home: &Home) {
             actor.closed().await;
         }
     });
+}
+
+fn the_next_actor_of_a_key_ends_though_its_set_was_dropped(home: &Home) {
+    let (log, ended) = (Log::default(), Gate::default());
+    let (own, gate) = (log.clone(), ended.clone());
+    let set = options(home, &Book::default()).on_end(move |_, result| {
+        own.add(result.unwrap());
+        if own.len() == 2 {
+            gate.open();
+        }
+    });
+    let set = set.build().unwrap();
+    home.block_on(async {
+        let end = hold(&set, 7).await;
+        set.remove(&7);
+        set.tell(&7, Order::Add(1)).unwrap();
+        drop(set);
+        end.open();
+        ended.wait().await;
+    });
+    assert_eq!(log.take(), [vec![], vec![1]]);
 }
 
 fn an_actor_outlives_its_set_while_it_has_an_address(home: &Home) {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 
+use futures::FutureExt;
 use greenroom::registry::Keyed;
 use greenroom::{Context, Reply, actor};
 
@@ -63,6 +64,8 @@ async fn echo(mut cx: Context<Reply<u32>>, key: Key) {
     }
 }
 
+type KeyCall = fn(&Keyed<Key, Reply<u32>>);
+
 fn set(home: &Home) -> Keyed<Key, Reply<u32>> {
     let make = |key| actor(move |cx| echo(cx, key));
     Keyed::builder(make)
@@ -76,13 +79,22 @@ fn a_hash_an_eq_or_a_clone_that_panics_changes_nothing(home: &Home) {
     let set = set(home);
     home.block_on(async {
         assert_eq!(set.ask(&Key(1), |reply| reply).await.unwrap(), 1);
+        let calls: [KeyCall; 4] = [
+            |set| drop(set.tell(&Key(2), Reply::pair().0)),
+            |set| drop(set.get_or_spawn(&Key(2)).now_or_never()),
+            |set| _ = set.contains(&Key(2)),
+            |set| _ = set.remove(&Key(2)),
+        ];
         for what in ["hash", "eq", "clone"] {
-            let tell = || set.tell(&Key(2), Reply::pair().0).is_ok();
-            PANICS.set(what);
-            let (text, ..) = panic_of(tell);
-            PANICS.set("");
-            assert_eq!(text, format!("bomb in {what}"));
-            assert_eq!((set.len(), set.contains(&Key(2))), (1, false));
+            // The last two calls clone no key.
+            let calls = if what == "clone" { &calls[..2] } else { &calls };
+            for call in calls {
+                PANICS.set(what);
+                let (text, ..) = panic_of(|| call(&set));
+                PANICS.set("");
+                assert_eq!(text, format!("bomb in {what}"));
+                assert_eq!((set.len(), set.contains(&Key(2))), (1, false));
+            }
         }
         PANICS.set("clone");
         let (text, ..) = panic_of(|| set.keys());

@@ -9,8 +9,8 @@
 //!
 //! The arguments `by_name COUNT` or `by_key COUNT` only tell so many messages. Under callgrind, the
 //! difference of two counts is what a message takes, with its part of the turns of the actor. The
-//! goal of 1.3 holds for these instructions, too. So does `look_up COUNT` for names in turn, and
-//! `refused COUNT KEYS` for calls that the limit of so many keys refuses.
+//! goal of 1.3 holds for these instructions, too. So do `get_name COUNT` and `get_key COUNT`
+//! for look-ups in turn, and `refused COUNT KEYS` for calls that the limit of so many keys refuses.
 
 use std::future::Future;
 use std::pin::pin;
@@ -123,7 +123,8 @@ fn count(case: &str, count: u64) {
     let (set, names) = (keyed(&runtime), named(&runtime));
     let name = names[7].0.clone();
     match case {
-        "look_up" => (0..count).for_each(|n| drop(names[(n % KEYS) as usize].0.get().unwrap())),
+        "get_name" => (0..count).for_each(|n| drop(names[(n % KEYS) as usize].0.get().unwrap())),
+        "get_key" => (0..count).for_each(|n| drop(now(set.get_or_spawn(&(n % KEYS))).unwrap())),
         "by_name" => {
             let told = tell(count, move |n| name.get().unwrap().tell(n).unwrap());
             runtime.block_on(runtime.spawn(told));
@@ -139,7 +140,11 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |text: &str| text.parse().expect("COUNT and KEYS are numbers");
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [case @ ("by_name" | "by_key" | "look_up"), times, ..] => {
+        [
+            case @ ("by_name" | "by_key" | "get_name" | "get_key"),
+            times,
+            ..,
+        ] => {
             return count(case, number(times));
         }
         ["refused", times, keys, ..] => return refused(number(times), number(keys)),

@@ -239,11 +239,16 @@ impl<K, M> KeyShard<K, M> {
         before
     }
 
-    /// Notes a use of an actor that the set holds.
+    /// Notes a use of an actor that the set holds. It is not moved among those that were used at this
+    /// time, which are at the end of the list.
     #[inline]
     pub(super) fn touch(&mut self, slot: KeySlot, stamp: u64) {
+        let before = &mut self.keys[slot].stamp;
+        if *before == stamp {
+            return;
+        }
         if self.newest == Some(slot) {
-            self.keys[slot].stamp = stamp;
+            *before = stamp;
         } else {
             self.unlink(slot);
             self.link(slot, stamp);

@@ -1,8 +1,9 @@
 //! Random histories of sets in simulations, beside a book of all messages.
 //!
-//! Callers tell, ask, remove, hold addresses and wait; actors return, panic, sleep and end slowly. Of
-//! a key at most one actor is alive. Each accepted message is handled, or is dropped with an actor
-//! that has failed or with one that could not start, and never twice. Each call returns.
+//! Callers tell, ask, remove, hold addresses and wait; actors return, panic, sleep, end slowly, and
+//! wait for the ends of others. Of a key at most one actor is alive. Each accepted message is handled,
+//! or is dropped with an actor that has failed or with one that could not start, and never twice.
+//! Each call returns.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -107,12 +108,17 @@ async fn handle(mut cx: Context<Note>, key: u32, plan: Plan, set: Arc<Mutex<Opti
     }
     // Its mailbox has closed, or it returns, so that it waits for itself at most once.
     cx.stop();
-    let own = set.lock().unwrap().clone();
-    if let Some(own) = own.filter(|_| key == 0) {
+    let Some(own) = set.lock().unwrap().clone() else {
+        return;
+    };
+    if key == 0 {
         let asked = own.get_or_spawn(&key).await;
         let is_own = matches!(asked, Err(KeyError::Deadlock(_) | KeyError::Stopped));
         assert!(is_own, "{asked:?}");
     }
+    // The actor of that key may end as well, and wait for this one through the others.
+    let asked = own.get_or_spawn(&((key + 1) % KEYS as u32)).await;
+    assert!(!matches!(asked, Err(KeyError::Spawn(_))), "{asked:?}");
 }
 
 struct Caller {

@@ -35,24 +35,32 @@ impl HashSeeds {
 
     #[inline]
     fn of_bytes(&self, hash: u64, bytes: &[u8]) -> u64 {
-        let hash = hash ^ bytes.len() as u64;
-        let word = |at: usize| {
-            let word = bytes[at..at + 8].try_into().expect("eight bytes");
-            u64::from_le_bytes(word)
+        let mut hash = hash ^ bytes.len() as u64;
+        let Some(&last) = bytes.last_chunk() else {
+            return self.fold(hash, short_word(bytes));
         };
-        let fold = |hash, word| self.fold(hash, word);
-        match bytes.len().checked_sub(8) {
-            // The last word overlaps with the one before.
-            Some(last) => {
-                let words = (0..last).step_by(8).map(word);
-                fold(words.fold(hash, fold), word(last))
-            }
-            None => {
-                let short = |word, &byte| word << 8 | u64::from(byte);
-                fold(hash, bytes.iter().fold(0, short))
-            }
+        let mut rest = bytes;
+        // The last word overlaps with the one before.
+        while let Some((&word, more)) = rest.split_first_chunk()
+            && !more.is_empty()
+        {
+            hash = self.fold(hash, u64::from_le_bytes(word));
+            rest = more;
         }
+        self.fold(hash, u64::from_le_bytes(last))
     }
+}
+
+/// Returns fewer than eight bytes as a word, which differs from those of all others of this length.
+#[inline]
+fn short_word(bytes: &[u8]) -> u64 {
+    if let (Some(&first), Some(&last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        // The halves overlap.
+        let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(half)));
+        return first << 32 | last;
+    }
+    let short = |word, &byte| word << 8 | u64::from(byte);
+    bytes.iter().fold(0, short)
 }
 
 /// Hashes a key of any type.
@@ -154,5 +162,6 @@ mod tests {
         check((0..10_000_u64).map(|number| number << 40));
         check((0..10_000_u32).map(|number| (number / 100, number % 100)));
         check((0..10_000).map(|number| format!("user {number}")));
+        check((0..10_000).map(|number| format!("{number}")));
     }
 }

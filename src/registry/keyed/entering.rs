@@ -41,7 +41,16 @@ impl<'a, K, M> Entering<'a, K, M> {
         }
     }
 
+    #[inline]
     fn leave(&mut self) {
+        if self.wait.is_some() {
+            self.leave_list();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_list(&mut self) {
         self.for_end = None;
         if let Some((waits, mut ticket)) = self.wait.take()
             && self.core.runtime.is_here()

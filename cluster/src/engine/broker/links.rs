@@ -155,6 +155,7 @@ impl BrokerEngine {
             Err(PacketError::Version { theirs, is_hello }) => {
                 self.other_version(&state, &peer, theirs, is_hello, is_question(subject));
             }
+            Err(PacketError::OfServer) => {}
             Err(PacketError::Malformed) => state.counts().malformed.add(),
         }
     }

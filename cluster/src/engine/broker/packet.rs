@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::frame::{Hello, VERSION};
 
+/// The first bytes of what a server says of a user, and the version of no packet. It says so to each
+/// user that asks, under the subject that the user names: also under that of another node.
+const SERVER_TEXT: u16 = u16::from_le_bytes(*b"{\"");
+
 /// The most bytes of a packet without its frames, and without the names in a hello.
 pub(super) const HEAD: usize = 64;
 
@@ -62,6 +66,8 @@ pub(super) enum PacketError {
         theirs: u16,
         is_hello: bool,
     },
+    /// A server has said them, and not the node of the subject.
+    OfServer,
     Malformed,
 }
 
@@ -77,10 +83,13 @@ impl Packet {
     /// Decodes a packet. Returns what follows it, which only a batch has.
     pub(super) fn decode(bytes: &[u8]) -> Result<(Packet, &[u8]), PacketError> {
         let (version, rest) = bytes.split_first_chunk().ok_or(PacketError::Malformed)?;
-        let theirs = u16::from_le_bytes(*version);
-        if theirs != VERSION {
-            let is_hello = rest.first() == Some(&0);
-            return Err(PacketError::Version { theirs, is_hello });
+        match u16::from_le_bytes(*version) {
+            VERSION => {}
+            SERVER_TEXT => return Err(PacketError::OfServer),
+            theirs => {
+                let is_hello = rest.first() == Some(&0);
+                return Err(PacketError::Version { theirs, is_hello });
+            }
         }
         match postcard::take_from_bytes(rest) {
             Ok((batch @ Packet::Batch { .. }, frames)) => Ok((batch, frames)),

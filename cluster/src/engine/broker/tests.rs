@@ -169,6 +169,22 @@ fn a_question_of_another_version_is_answered_with_that_of_the_node() {
 }
 
 #[test]
+fn what_a_server_says_under_the_subject_of_a_node_is_no_word_of_that_node() {
+    let ends = End::pair();
+    ends[0].engine.note(NodeEvent::Wanted("b"));
+    let [a, _] = &ends;
+    for subject in ["gr.to.a.b", "gr.find.tally.b"] {
+        let text = br#"{"server":{"name":"nats"},"data":{"user":"stranger"}}"#;
+        a.engine.arrived(subject, text);
+    }
+    assert_eq!(a.engine.problems(), [""; 0]);
+    assert_eq!(a.state.counts().malformed.get(), 0);
+    // The greeting goes on.
+    carry(&ends);
+    assert!(ends[0].is_up("b") && ends[1].is_up("a"));
+}
+
+#[test]
 fn a_node_that_takes_another_name_in_its_hello_is_refused() {
     let [a, b] = &End::pair();
     a.engine.note(NodeEvent::Wanted("b"));

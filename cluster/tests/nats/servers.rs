@@ -1,11 +1,13 @@
 //! What servers do to links: they end, restart, drop, and take no more than they say.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use futures::FutureExt;
 use greenroom::time::Instant;
 use greenroom_cluster::{
-    Distance, NameChange, Node, OpenError, RemoteAddress, RemoteAskError, RemoteEnd,
+    Distance, NameChange, Nats, Node, OpenError, RemoteAddress, RemoteAskError, RemoteEnd,
 };
 
 use crate::counter::{counter, finds, opens};
@@ -85,6 +87,51 @@ fn the_largest_message_is_that_of_the_server_that_is_there_now() {
             matches!(large, Err(RemoteAskError::TooLarge { limit, .. }) if limit < 65_536);
         assert!(is_refused, "{large:?}");
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
+    });
+}
+
+#[test]
+fn a_message_that_a_reload_has_made_too_large_is_lost_once_and_then_too_large() {
+    run(async {
+        let mut server = Server::open();
+        let (_shop, _actor) = counter("shop", &server).await;
+        let desk = opens("desk", &server).await;
+        let ask = async |far: &RemoteAddress<Tally>| {
+            let echo = far.ask(|reply| Tally::Echo(vec![7; 100_000], reply));
+            echo.await.map(|echo| echo.len())
+        };
+        assert_eq!(ask(&finds(&desk).await).await, Ok(100_000));
+        server.reload("max_payload: 64KB");
+        // The server tells the limit to new connections, and ends one that exceeds it.
+        loop {
+            match ask(&finds(&desk).await).await {
+                Ok(100_000) | Err(RemoteAskError::Lost) => {}
+                Err(RemoteAskError::TooLarge { limit, .. }) if limit < 65_536 => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(finds(&desk).await.ask(Tally::Total).await, Ok(0));
+    });
+}
+
+#[test]
+fn a_connection_that_does_not_answer_its_server_ends_after_two_pings() {
+    run(async {
+        let config = Nats::server_config(["shop"]);
+        let pings = config.lines().filter(|line| line.starts_with("ping_"));
+        let server = Server::with(&pings.collect::<Vec<_>>().join("\n"));
+        let address = server.address();
+        let received = greenroom::unblock(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream
+                .write_all(b"CONNECT {\"verbose\":false}\r\n")
+                .unwrap();
+            let lines = BufReader::new(stream).lines().map_while(Result::ok);
+            lines.take(10).collect::<Vec<_>>()
+        });
+        let received = received.await;
+        assert!(received[0].starts_with("INFO {"), "{received:?}");
+        assert_eq!(received[1..], ["PING", "PING", "-ERR 'Stale Connection'"]);
     });
 }
 

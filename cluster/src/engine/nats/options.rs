@@ -292,11 +292,14 @@ pub(super) async fn user_info(client: &Client) -> Result<serde_json::Value, Stri
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpListener;
     use std::thread;
+    use std::time::Duration;
 
-    use super::{CryptoProvider, Nats};
+    use greenroom::time::sleep;
+
+    use super::{CryptoProvider, Nats, PING};
     use crate::Node;
 
     /// What a server without TLS says first.
@@ -330,6 +333,39 @@ mod tests {
         assert_ne!(sent_first("tls://127.0.0.1:1"), b"CONN");
         // Here rustls itself makes no choice, and a handshake without one would panic.
         assert!(CryptoProvider::get_default().is_some());
+    }
+
+    /// Opens a node at a server that answers its first ping, and then is silent. Returns how many
+    /// pings it sends after that, until it gives the connection up.
+    async fn unanswered_pings() -> usize {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap().to_string();
+        let received = thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            // A node that connects again finds nothing.
+            drop(listener);
+            (&stream).write_all(INFO.as_bytes()).unwrap();
+            let lines = BufReader::new(&stream).split(b'\n').map_while(Result::ok);
+            let mut pings = lines.filter(|line| line == b"PING\r");
+            pings.next().unwrap();
+            (&stream).write_all(b"PONG\r\n").unwrap();
+            pings.take(10).count()
+        });
+        let nats = Nats::servers([server]).insecure();
+        let node = Node::builder("shop").nats(nats).open().await.unwrap();
+        while node.status().unreached.is_empty() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        // The client closes its socket when it has another one, or ends.
+        drop(node);
+        greenroom::unblock(|| received.join().unwrap()).await
+    }
+
+    #[test]
+    fn a_connection_whose_server_is_silent_ends_after_two_pings() {
+        let pings = greenroom::run(unanswered_pings());
+        // The next one, after 3 s in all, is not sent.
+        assert_eq!((pings, PING), (2, Duration::from_secs(1)));
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 mod costs;
 mod cuts;
+mod pages;
 mod recorder;
+#[cfg(target_os = "linux")]
+mod stopped;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

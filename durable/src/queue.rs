@@ -1,5 +1,6 @@
 //! Queues of jobs.
 
+mod blocking;
 mod handle;
 mod job;
 mod serve;

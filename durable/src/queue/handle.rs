@@ -174,9 +174,8 @@ impl<J: Stored> Queue<J> {
     /// stores what has become of the job.
     ///
     /// A job whose handler returns an error or panics is tried again after an interval. After the last
-    /// one it is a dead letter. So is a job whose payload is not understood. A handler that blocks
-    /// should await an [`unblock`](greenroom::unblock()) or a job of a
-    /// [market](greenroom::market).
+    /// one it is a dead letter. So is a job whose payload is not understood. Handlers that block are for
+    /// [`serve_blocking`](Queue::serve_blocking).
     ///
     /// # Errors
     /// A [`StoreError`] if the store is closed.

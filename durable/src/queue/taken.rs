@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::engine::EngineHandle;
+use super::worker::Holding;
 use crate::error::{StoreError, StoreProblem};
 use crate::fence::Fence;
 use crate::records::command::{Command, RawFence, RawJob};
@@ -16,19 +17,22 @@ use crate::stored::encode;
 ///
 /// The worker has it for the time of a [lease](crate::Serve::lease). After that another worker may have
 /// it, and what this one does with it is refused with [`StoreProblem::Stale`].
+///
+/// A handler that was cancelled has the job until this is dropped. So move it into what goes on alone, such
+/// as a closure that [blocks](crate::Queue::serve_blocking).
 pub struct TakenJob<J> {
     payload: J,
-    engine: EngineHandle,
+    holding: Arc<Holding>,
     raw: RawJob,
     /// In milliseconds.
     lease: i64,
 }
 
 impl<J> TakenJob<J> {
-    pub(super) fn new(payload: J, engine: EngineHandle, raw: RawJob, lease: i64) -> Self {
+    pub(super) fn new(payload: J, holding: Arc<Holding>, raw: RawJob, lease: i64) -> Self {
         TakenJob {
             payload,
-            engine,
+            holding,
             raw,
             lease,
         }
@@ -89,7 +93,7 @@ impl<J> TakenJob<J> {
     /// # Cancel safety
     /// It is done also if the future is dropped after its first poll.
     pub async fn progress(&self, progress: &impl Serialize) -> Result<(), StoreError> {
-        let encoded = encode(progress, self.engine.limits());
+        let encoded = encode(progress, self.holding.engine.limits());
         let progress = encoded.map_err(|why| self.error(why))?;
         let (seq, token) = (self.raw.seq, self.raw.token);
         self.call(Command::Progress {
@@ -116,16 +120,23 @@ impl<J> TakenJob<J> {
     /// # Cancel safety
     /// Cancel safe: it changes nothing.
     pub async fn cancelled(&self) {
+        self.early_end().await;
+    }
+
+    /// Returns [`cancelled`](TakenJob::cancelled) as a future that does not have the job.
+    pub(super) fn early_end(&self) -> impl Future<Output = ()> + Send + use<J> {
+        let engine = self.holding.engine.clone();
         let (seq, token) = (self.raw.seq, self.raw.token);
-        let answer = self.engine.call(Command::WatchCancel { seq, token }).await;
-        match answer {
-            Ok(_) | Err(StoreProblem::Stale) => {}
-            Err(_) => std::future::pending().await,
+        async move {
+            match engine.call(Command::WatchCancel { seq, token }).await {
+                Ok(_) | Err(StoreProblem::Stale) => {}
+                Err(_) => std::future::pending().await,
+            }
         }
     }
 
     async fn call(&self, command: Command) -> Result<(), StoreError> {
-        let answer = self.engine.call(command).await;
+        let answer = self.holding.engine.call(command).await;
         answer.map(drop).map_err(|why| self.error(why))
     }
 

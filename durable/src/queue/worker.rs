@@ -1,6 +1,7 @@
 //! A worker of a queue: an actor that takes a job, runs its handler, and stores what has become of it.
 //!
-//! - HAND-1: a job that was taken is finished or given back, also if the worker is dropped.
+//! - HAND-1: a job that was taken is finished or given back. If the worker is dropped, it is given back
+//!   when no handler has it any more, also on another thread.
 //! - HAND-2: the end of a job and the next take are asked for together, so they share a transaction.
 
 use std::any::Any;
@@ -9,6 +10,7 @@ use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -64,17 +66,17 @@ impl Drop for Taking {
     }
 }
 
-/// A job in the hands of a worker. If it is dropped, the job is given back (HAND-1).
-struct Holding {
-    engine: EngineHandle,
+/// A job in the hands of a worker and its handler. When both have dropped it, it is given back (HAND-1).
+pub(super) struct Holding {
+    pub(super) engine: EngineHandle,
     seq: i64,
     token: i64,
-    is_over: bool,
+    is_over: AtomicBool,
 }
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        if !self.is_over {
+        if !*self.is_over.get_mut() {
             self.engine.release(self.seq, self.token);
         }
     }
@@ -155,18 +157,18 @@ impl<F> WorkerParts<F> {
         E: Display,
     {
         let (seq, token, attempt) = (raw.seq, raw.token, raw.attempt);
-        let mut holding = Holding {
+        let holding = Arc::new(Holding {
             engine: self.engine.clone(),
             seq,
             token,
-            is_over: false,
-        };
+            is_over: AtomicBool::new(false),
+        });
         let ending = match decode(&raw.kind, &raw.payload) {
             Err(why) => JobEnding::Dead {
                 reason: clip(format!("its payload cannot be decoded: {why}")),
             },
             Ok(payload) => {
-                let job = TakenJob::new(payload, self.engine.clone(), raw, self.lease);
+                let job = TakenJob::new(payload, holding.clone(), raw, self.lease);
                 let run = AssertUnwindSafe(async { (self.handler)(job).await });
                 match run.catch_unwind().await {
                     Ok(Ok(())) => JobEnding::Done {
@@ -177,7 +179,8 @@ impl<F> WorkerParts<F> {
                 }
             }
         };
-        holding.is_over = true;
+        // Relaxed: who drops it last has seen that the worker has dropped it, by the count of the `Arc`.
+        holding.is_over.store(true, Ordering::Relaxed);
         let command = Command::Finish { seq, token, ending };
         let answer = self.engine.submit(command.clone());
         Finishing { command, answer }

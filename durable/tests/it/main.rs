@@ -2,6 +2,7 @@
 
 mod support;
 
+mod blocking;
 mod clock;
 mod crashes;
 mod files;

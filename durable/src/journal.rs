@@ -130,6 +130,9 @@ impl<S: JournalState> JournalBuilder<S> {
 /// claims the journal. From then on, all others are refused with [`StoreProblem::Stale`], also one that is
 /// at the right position. Open the journal again to go on from what is stored.
 ///
+/// An actor opens its journal in its first turn, and [saves](Journal::save) a snapshot at its end. The
+/// README shows such an actor for each key, which ends when it was idle.
+///
 /// ```
 /// use greenroom_durable::{JournalState, Store, Stored};
 /// use serde::{Deserialize, Serialize};

@@ -8,6 +8,7 @@ mod crashes;
 mod files;
 mod fork;
 mod journals;
+mod keyed;
 mod keys;
 mod leases;
 mod model;

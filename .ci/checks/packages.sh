@@ -54,15 +54,23 @@ http_speed() {
         --target-dir target/http_bench -- speed
 }
 
-# Lints and documentation of greenroom-cluster.
+# Lints and documentation of greenroom-cluster. With NATS alone it has at most 130 crates, and none of
+# sockets.
 clippy_cluster() {
+    local crates
     cargo clippy --locked --all-targets --all-features -p greenroom-cluster -- -D warnings
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --all-features -p greenroom-cluster
+    crates=$(cargo tree --locked -e normal,build --prefix none --no-default-features --features nats \
+        -p greenroom-cluster | sed 's/ (\*)$//' | sort -u)
+    echo "$(wc -l <<<"$crates") crates, of at most 130"
+    [ "$(wc -l <<<"$crates")" -le 130 ]
+    ! grep -E '^(async-io|futures-rustls) ' <<<"$crates"
 }
 
 # Tests of greenroom-cluster, within and between processes.
 cluster() {
     cargo test --locked --all-features -p greenroom-cluster
+    cargo test --locked --no-default-features -p greenroom-cluster --lib without_an_engine
 }
 
 # Tests of greenroom-cluster with a real NATS server.

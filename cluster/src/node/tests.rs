@@ -174,3 +174,16 @@ fn an_address_of_a_node_out_of_reach_leaves_nothing_when_it_is_dropped() {
     assert!(task.as_mut().poll(&mut context).is_ready());
     state.shut();
 }
+
+#[cfg(not(feature = "sockets"))]
+#[test]
+fn a_node_without_an_engine_does_not_open_and_names_the_features_that_have_one() {
+    let opened = futures_lite::future::block_on(crate::Node::builder("shop").open());
+    let error = opened.unwrap_err();
+    assert!(matches!(error, crate::OpenError::NoEngine), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("`sockets`") && text.contains("`nats`"),
+        "{text}"
+    );
+}

@@ -1,5 +1,6 @@
 //! Faults of files that only the engine can make or see.
 
+mod backups;
 mod costs;
 mod cuts;
 mod pages;

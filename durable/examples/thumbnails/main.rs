@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 const SIZE: usize = 128;
 
 /// An image to be made smaller.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Thumbnail {
     from: PathBuf,
     to: PathBuf,
@@ -57,10 +57,8 @@ async fn run(store: &Path, from: &Path, to: &Path) -> Result<(), Box<dyn Error>>
     let before = queue.status().await?;
     let serve = Serve::workers(4).retries(RetryIntervals::steps([Duration::from_millis(100)])?);
     // Another process may have a job for as long as this, after it was killed.
-    let workers = queue.serve(serve.lease(Duration::from_secs(5)), |job| {
-        let job = job.clone();
-        unblock(move || make(&job))
-    });
+    let serve = serve.lease(Duration::from_secs(5));
+    let workers = queue.serve(serve, |job| unblock(move || make(&job)));
     let workers = workers.await?;
     put_all(&queue, from, to).await?;
     queue.drain().await?;

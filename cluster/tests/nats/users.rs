@@ -45,6 +45,33 @@ fn a_node_opens_only_under_the_name_of_its_user() {
     });
 }
 
+#[test]
+fn a_node_is_its_user_by_a_password_and_a_wrong_one_is_refused() {
+    run(async {
+        let config = Nats::server_config(["shop", "desk"]);
+        // Behind the part about certificates.
+        let mut config = config.split_once("}\n").unwrap().1.to_owned();
+        for name in ["shop", "desk"] {
+            let user = format!("{{ user: \"{name}\",");
+            config = config.replace(&user, &format!("{user} password: \"word of {name}\","));
+        }
+        let server = Server::with(&config);
+        let open = |name: &str, word: &str| {
+            let nats = Nats::servers([server.address()]).password(word);
+            Node::builder(name).nats(nats).open()
+        };
+        let shop = open("shop", "word of shop").await.unwrap();
+        let actor = greenroom::spawn!(notes(_, |_, _| {}));
+        shop.publish("notes", &actor).unwrap().detach();
+        let desk = open("desk", "word of desk").await.unwrap();
+        let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
+        assert_eq!(far.ask(Note::Life).await, Ok(std::process::id()));
+        let error = open("desk", "word of shop").await.unwrap_err();
+        assert!(matches!(error, OpenError::Server(_)), "{error}");
+        assert!(!error.to_string().contains("word of"), "{error}");
+    });
+}
+
 /// Connects as a stranger with the certificate of a node.
 pub async fn stranger(name: &str, address: &str) -> async_nats::Client {
     let [certificate, key, authority] = files_of(name);

@@ -4,7 +4,10 @@
 //! few of them, which [`unblock`](crate::unblock()) runs, nor for jobs that await: spawn those.
 //!
 //! `unblock` takes any number of calls, in the order of their arrival. A [`Market`] has a board of
-//! limited size, priorities, and keys: two jobs of one key never run at the same time.
+//! limited size, priorities, and keys: two jobs of one key never run at the same time. A job may be
+//! [delayed](Job::after) or [tried again](Job::retries). A market may limit the starts of a key by a
+//! [rate](MarketBuilder::rate), let jobs [age](MarketBuilder::aging), and [reserve
+//! workers](MarketBuilder::reserved) for urgent ones.
 //!
 //! The workers are calls on the threads of the blocking pool. A worker comes when a job may run and
 //! no other worker is on its way, and gives its thread back when there is no job.
@@ -32,6 +35,7 @@
 //! - an actor whose messages block: [`Detached`](crate::Detached);
 //! - a value that must not leave its thread: [`Pinned`](crate::Pinned).
 
+mod alarm;
 mod board;
 mod builder;
 mod cell;
@@ -43,6 +47,7 @@ mod job;
 mod loom;
 mod offer;
 mod serving;
+mod state;
 mod status;
 mod worker;
 

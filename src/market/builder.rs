@@ -11,12 +11,18 @@ use std::time::Duration;
 
 use futures_core::Stream;
 
-use super::core::{MarketCore, MarketLimits};
+use super::board::BoardRules;
+use super::core::MarketCore;
 use super::handle::{EndOf, Market};
+#[cfg(doc)]
+use super::job::Job;
 use super::serving::{StopOnDrop, hire};
+use super::state::MarketLimits;
 use crate::actor::{ActorBuilder, Address, Context};
+use crate::contain::KeptWaker;
 use crate::error::BuildError;
 use crate::runtime::{Runtime, max_blocking_workers};
+use crate::time::Alarm;
 use crate::timers::TimerThread;
 
 /// The options of a [`Market`].
@@ -25,7 +31,8 @@ pub struct MarketBuilder<K> {
     runtime: Option<Runtime>,
     max_workers: Option<usize>,
     capacity: usize,
-    capacity_per_key: usize,
+    rules: BoardRules,
+    reserved: Option<(u32, usize)>,
     idle: Duration,
     keys: PhantomData<fn() -> K>,
 }
@@ -46,7 +53,8 @@ impl<K> MarketBuilder<K> {
             runtime: None,
             max_workers: None,
             capacity: WORKERS * WORKERS,
-            capacity_per_key: 0,
+            rules: BoardRules::plain(0),
+            reserved: None,
             idle: Duration::ZERO,
             keys: PhantomData,
         }
@@ -80,7 +88,90 @@ impl<K> MarketBuilder<K> {
     /// Sets how many jobs of one key may wait, beside the one that runs or would run next. The
     /// default is 0.
     pub fn capacity_per_key(mut self, jobs: usize) -> Self {
-        self.capacity_per_key = jobs;
+        self.rules.capacity_per_key = jobs;
+        self
+    }
+
+    /// Lets a job that waits gain one priority in each time of this length, by default none. So no
+    /// job starves behind others of higher priorities that come again and again.
+    ///
+    /// Exactly: a job whose priority is lower by `d` goes before those that are due more than `d`
+    /// times `step` later, and after the rest. The age of a job counts from when it was accepted
+    /// or, if it is [delayed](Job::after), from when it was due. What a job has gained does not
+    /// count for [`reserved`](MarketBuilder::reserved).
+    ///
+    /// ```
+    /// use greenroom::market::{Job, Market};
+    /// use std::time::Duration;
+    ///
+    /// greenroom::run(async {
+    ///     // A job of priority 0 goes before those of priority 6 that come over a minute later.
+    ///     let market = Market::<()>::builder().aging(Duration::from_secs(10)).build().unwrap();
+    ///     let job = Job::new(|| 42).priority(6);
+    ///     assert_eq!(market.offer(job).await.unwrap().await.unwrap(), 42);
+    /// });
+    /// ```
+    pub fn aging(mut self, step: Duration) -> Self {
+        self.rules.aging = Some(step);
+        self
+    }
+
+    /// Reserves so many of the [workers](MarketBuilder::max_workers) for jobs of this priority and
+    /// of higher ones, by default none. The others take any job. A second call replaces the first.
+    ///
+    /// So of the jobs below this priority at most `max_workers` less `workers` run at the same
+    /// time, and jobs of this priority find a worker while those run for long. The priority is the
+    /// one that the job was offered with. The jobs of a key still have their order, so an urgent
+    /// one may wait for another of its key.
+    ///
+    /// ```
+    /// use greenroom::market::{Job, Market};
+    ///
+    /// greenroom::run(async {
+    ///     let market = Market::<()>::builder().max_workers(2).reserved(1, 1).build().unwrap();
+    ///     let (open, opened) = std::sync::mpsc::channel::<()>();
+    ///     let long = market.offer(Job::new(move || opened.recv())).await.unwrap();
+    ///     let other = market.offer(Job::new(|| 1)).await.unwrap();
+    ///     let urgent = market.offer(Job::new(|| 2).priority(1)).await.unwrap();
+    ///     assert_eq!(urgent.await.unwrap(), 2);
+    ///     assert!(!other.is_finished());
+    ///     open.send(()).unwrap();
+    ///     assert_eq!(other.await.unwrap(), 1);
+    ///     assert!(long.await.unwrap().is_ok());
+    /// });
+    /// ```
+    pub fn reserved(mut self, priority: u32, workers: usize) -> Self {
+        self.reserved = Some((priority, workers));
+        self
+    }
+
+    /// Lets at most so many jobs of each key begin in any time of the length `per`, by default any
+    /// number. Jobs without a key have no limit.
+    ///
+    /// The window slides: a job begins when fewer than `starts` jobs of its key have begun within
+    /// the last `per`. Until then it waits on the board, and jobs of other keys go before it. An
+    /// attempt of a job that is [tried again](Job::retries) is a start too. The market keeps the
+    /// moments of the starts, of each key at most `starts`, while they count.
+    ///
+    /// ```
+    /// use greenroom::market::{Job, Market};
+    /// use std::time::Duration;
+    ///
+    /// greenroom::run(async {
+    ///     let market = Market::<&str>::builder().rate(2, Duration::from_millis(20));
+    ///     let market = market.capacity_per_key(2).build().unwrap();
+    ///     let mut calls = Vec::new();
+    ///     for call in 0..3 {
+    ///         calls.push(market.offer(Job::new(move || call).key("service")).await.unwrap());
+    ///     }
+    ///     for (number, call) in calls.into_iter().enumerate() {
+    ///         assert_eq!(call.await.unwrap(), number); // the last one 20 ms after the first
+    ///     }
+    /// });
+    /// ```
+    #[doc(alias = "throttle")]
+    pub fn rate(mut self, starts: usize, per: Duration) -> Self {
+        self.rules.rate = Some((starts, per));
         self
     }
 
@@ -101,7 +192,8 @@ impl<K: Hash + Eq + Clone + Send + 'static> MarketBuilder<K> {
     /// Builds the market. It has no worker until a job is offered.
     ///
     /// # Errors
-    /// [`BuildError::Impossible`] if an option is out of range, or if the runtime is over. Without
+    /// [`BuildError::Impossible`] if an option is out of range, if no worker is left that is not
+    /// [reserved](MarketBuilder::reserved), or if the runtime is over. Without
     /// any runtime, also if the system does not start the process's timer thread.
     #[track_caller]
     pub fn build(self) -> Result<Market<K>, BuildError> {
@@ -118,11 +210,30 @@ impl<K: Hash + Eq + Clone + Send + 'static> MarketBuilder<K> {
             let reason = "is 0, but must be at least 1".into();
             return Err(impossible("capacity", reason));
         }
+        let zero = |option, reason: &str| Err(impossible(option, reason.into()));
+        if self.rules.aging.is_some_and(|step| step.is_zero()) {
+            return zero("aging", "is 0 s, but must be longer");
+        }
+        match self.rules.rate {
+            Some((0, _)) => return zero("rate", "is of 0 starts, but must be of at least 1"),
+            Some((_, per)) if per.is_zero() => {
+                return zero("rate", "is per 0 s, but must be longer");
+            }
+            _ => {}
+        }
+        let mut rules = self.rules;
+        if let Some((priority, reserved)) = self.reserved.filter(|(_, workers)| *workers > 0) {
+            if reserved >= workers {
+                let reason = format!("is {reserved} workers, but must be fewer than {workers}");
+                return Err(impossible("reserved", reason));
+            }
+            rules.reserved = Some((priority, workers - reserved));
+        }
         let limits = MarketLimits {
             workers,
             jobs: self.capacity,
             idle: self.idle,
-            capacity_per_key: self.capacity_per_key,
+            rules,
         };
         if runtime.is_none() {
             // When the market needs it, the system may start no thread.
@@ -145,13 +256,20 @@ impl<K: Hash + Eq + Clone + Send + 'static> MarketBuilder<K> {
     }
 }
 
-/// Keeps the guard that stops a market until the market has ended, or its runtime shuts down.
+/// Keeps the guard that stops a market until the market has ended, or its runtime shuts down. Lets
+/// the moments of the market pass.
 async fn guard<K: Send + 'static>(stops: StopOnDrop<K>, mut cx: Context<Infallible>) {
     // Without an address the mailbox would be closed.
     let _open: Address<Infallible> = cx.address();
     let Some(core) = &stops.0 else { return };
     let mut end = EndOf::new(core);
+    let mut alarm = Alarm::default();
     poll_fn(|task| {
+        let at = core.change(|state, after| state.set_alarm(KeptWaker::new(task.waker()), after));
+        if alarm.poll(at, task).is_ready() {
+            // The next change lets the moment pass.
+            task.waker().wake_by_ref();
+        }
         let is_over = Pin::new(&mut end).poll(task).is_ready();
         match is_over || Pin::new(&mut cx).poll_next(task).is_ready() {
             true => Poll::Ready(()),
@@ -166,7 +284,10 @@ impl<K> fmt::Debug for MarketBuilder<K> {
         f.debug_struct("MarketBuilder")
             .field("max_workers", &self.max_workers)
             .field("capacity", &self.capacity)
-            .field("capacity_per_key", &self.capacity_per_key)
+            .field("capacity_per_key", &self.rules.capacity_per_key)
+            .field("aging", &self.rules.aging)
+            .field("rate", &self.rules.rate)
+            .field("reserved", &self.reserved)
             .field("idle", &self.idle)
             .finish_non_exhaustive()
     }

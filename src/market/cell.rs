@@ -1,22 +1,51 @@
 //! An accepted job: its work, and then its outcome.
 //!
 //! The work is taken once: by the worker that runs it, or to be dropped with an error. The outcome
-//! is there only when the work has been dropped.
+//! is there only when the work has been dropped. Work that is tried again is put back before the
+//! market is told, and taken again by the next worker.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use super::error::JobError;
 use crate::contain::{KeptWaker, Panic, attempt, contain, drop_result};
 use crate::lock::SpinLock;
 use crate::outcome::{self, Outcome};
+use crate::time::RetryIntervals;
 
-pub(super) struct JobCell<F, T>(SpinLock<Outcome<F, Result<T, JobError>>>);
+pub(super) struct JobCell<F, T>(SpinLock<Outcome<Labor<F>, Result<T, JobError>>>);
+
+/// The work of a job.
+struct Labor<F> {
+    work: F,
+    retry: Option<Box<RetryPlan>>,
+}
+
+/// How a job is tried again.
+pub(super) struct RetryPlan {
+    pub(super) intervals: RetryIntervals,
+    /// How many attempts have failed.
+    pub(super) failures: u64,
+    /// Calls the work once, an `F` or a `Box<F>`, and puts its result into an `Option`. Returns
+    /// whether the result is an error.
+    pub(super) call: fn(&mut dyn Any, &mut dyn Any) -> bool,
+}
+
+/// How one run of a job has ended.
+pub(super) struct JobAttempt {
+    pub(super) has_failed: bool,
+    /// After which time the job is to be tried again. Without one it has its outcome.
+    pub(super) pause: Option<Duration>,
+    /// A panic that is not the outcome.
+    pub(super) panic: Option<Panic>,
+}
 
 /// A job as the market has it.
 pub(super) trait Work: Send + Sync {
-    /// Runs the work.
-    fn run(&self);
+    /// Runs the work once.
+    fn run(&self) -> JobAttempt;
 
     /// Makes the outcome seen. Calls no user code.
     fn show(&self) -> Shown;
@@ -34,8 +63,6 @@ pub(super) struct Shown {
     pub(super) waker: Option<KeptWaker>,
     /// It is not awaited, and code of the user runs when it is discarded.
     pub(super) is_unwanted: bool,
-    /// The work has panicked.
-    pub(super) has_failed: bool,
 }
 
 /// A job as its handle has it.
@@ -49,13 +76,15 @@ pub(super) trait AwaitedJob<T>: Send + Sync {
 }
 
 impl<F, T> JobCell<F, T> {
-    pub(super) fn new(work: F) -> Arc<Self> {
-        Arc::new(JobCell(SpinLock::new(Outcome::new(work, None))))
+    pub(super) fn new(work: F, retry: Option<Box<RetryPlan>>) -> Arc<Self> {
+        let labor = Labor { work, retry };
+        Arc::new(JobCell(SpinLock::new(Outcome::new(labor, None))))
     }
 
-    /// Takes the work, unless it was taken.
-    pub(super) fn recover(&self) -> Option<F> {
-        self.0.with(Outcome::take_work)
+    /// Takes the work, unless it was taken, and how it is tried again.
+    pub(super) fn recover(&self) -> Option<(F, Option<Box<RetryPlan>>)> {
+        let labor = self.0.with(Outcome::take_work)?;
+        Some((labor.work, labor.retry))
     }
 
     fn end(&self, outcome: Result<T, JobError>) {
@@ -65,20 +94,61 @@ impl<F, T> JobCell<F, T> {
 
 /// Drops an outcome that is not awaited, except for a panic.
 fn panic_of<T: 'static>(outcome: Option<Result<T, JobError>>) -> Option<Panic> {
-    match outcome {
-        Some(Err(JobError::Panicked(panic))) => Some(panic),
-        Some(Ok(value)) => {
-            drop_result(value);
-            None
-        }
+    match outcome?.map(drop_result) {
+        Err(JobError::Panicked(panic)) => Some(panic),
         _ => None,
     }
 }
 
-impl<F: FnOnce() -> T + Send, T: Send + 'static> Work for JobCell<F, T> {
-    fn run(&self) {
-        if let Some(work) = self.recover() {
-            self.end(attempt(work).map_err(JobError::Panicked));
+impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> JobCell<F, T> {
+    /// Calls work that may be tried again.
+    fn try_once(&self, mut work: F, mut retry: Box<RetryPlan>) -> JobAttempt {
+        let mut result: Option<T> = None;
+        let failure = attempt(|| (retry.call)(&mut work, &mut result));
+        let has_failed = !matches!(failure, Ok(false));
+        let pause = retry.intervals.interval(retry.failures);
+        if let Some(pause) = pause.filter(|_| has_failed) {
+            contain(|| drop(result));
+            retry.failures += 1;
+            let labor = Labor {
+                work,
+                retry: Some(retry),
+            };
+            self.0.with(|job| job.put_back(labor));
+            return JobAttempt {
+                has_failed,
+                pause: Some(pause),
+                panic: failure.err(),
+            };
+        }
+        contain(|| drop(work));
+        let returned = || result.expect("work that returns has a result");
+        self.end(failure.map(|_| returned()).map_err(JobError::Panicked));
+        JobAttempt::last(has_failed)
+    }
+}
+
+impl JobAttempt {
+    fn last(has_failed: bool) -> Self {
+        JobAttempt {
+            has_failed,
+            pause: None,
+            panic: None,
+        }
+    }
+}
+
+impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> Work for JobCell<F, T> {
+    fn run(&self) -> JobAttempt {
+        match self.recover() {
+            Some((work, Some(retry))) => self.try_once(work, retry),
+            Some((work, None)) => {
+                let result = attempt(work);
+                let has_failed = result.is_err();
+                self.end(result.map_err(JobError::Panicked));
+                JobAttempt::last(has_failed)
+            }
+            None => JobAttempt::last(false),
         }
     }
 
@@ -86,7 +156,6 @@ impl<F: FnOnce() -> T + Send, T: Send + 'static> Work for JobCell<F, T> {
         self.0.with(|job| {
             let runs_code = std::mem::needs_drop::<T>() || !matches!(job.value(), Some(Ok(_)));
             Shown {
-                has_failed: matches!(job.value(), Some(Err(JobError::Panicked(_)))),
                 waker: job.show(),
                 is_unwanted: job.is_abandoned() && runs_code,
             }

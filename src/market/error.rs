@@ -32,9 +32,10 @@ pub enum TryOfferError<J> {
 pub enum JobError {
     /// The job panicked. Its worker goes on.
     Panicked(Panic),
-    /// The market was stopped before the job began.
+    /// The market was stopped before the job began, or before it was tried again.
     Discarded,
-    /// The job was [cancelled](super::JobHandle::cancel) before it began.
+    /// The job was [cancelled](super::JobHandle::cancel) before it began, or before it was tried
+    /// again.
     Cancelled,
 }
 

@@ -12,10 +12,11 @@ use std::task::{Context, Poll, Waker, ready};
 
 use futures_util::future::Either;
 
-use super::core::{MarketCore, MarketPhase};
+use super::core::MarketCore;
 use super::error::{OfferError, TryOfferError};
 use super::job::{Job, JobHandle};
 use super::offer::Offered;
+use super::state::MarketPhase;
 use super::status::Status;
 use super::worker;
 use crate::contain::{KeptWaker, contain};
@@ -175,7 +176,8 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
         self.0.0.stop_now();
     }
 
-    /// Accepts no more jobs, and waits until those that were accepted have ended.
+    /// Accepts no more jobs, and waits until those that were accepted have ended, also those that
+    /// are [delayed](Job::after) or [tried again](Job::retries).
     ///
     /// The future does not keep the market: if the last clone is dropped meanwhile, jobs that wait
     /// are discarded.

@@ -1,20 +1,23 @@
 //! A job that is to be offered, and the right to the result of one that was accepted.
 //!
-//! A job holds its work, its key and its priority until a market accepts it. Then the market has the
+//! A job holds its work, its key and its options until a market accepts it. Then the market has the
 //! work, and the handle knows where: by the market and a ticket.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use super::board::JobTicket;
-use super::cell::AwaitedJob;
+use super::cell::{AwaitedJob, RetryPlan};
 use super::error::{JobError, OfferError, TryOfferError};
 use crate::contain::Panic;
 use crate::runtime::context;
 use crate::sync::LEFT_BEHIND;
+use crate::time::RetryIntervals;
 
 /// A closure for a market, with the key that it shares with other jobs, and its priority.
 ///
@@ -24,6 +27,8 @@ pub struct Job<K, F> {
     pub(super) work: F,
     pub(super) key: Option<K>,
     pub(super) priority: u32,
+    pub(super) delay: Duration,
+    pub(super) retry: Option<Box<RetryPlan>>,
 }
 
 impl<K, F> Job<K, F> {
@@ -37,6 +42,8 @@ impl<K, F> Job<K, F> {
             work,
             key: None,
             priority: 0,
+            delay: Duration::ZERO,
+            retry: None,
         }
     }
 
@@ -49,33 +56,134 @@ impl<K, F> Job<K, F> {
 
     /// Sets the priority, by default 0. A job of a higher one goes first, and of equals the oldest.
     ///
-    /// A job waits for as long as there are others of higher priorities. One whose key is in use
-    /// lets others go first.
+    /// A job waits for as long as there are others of higher priorities, unless its market has an
+    /// [`aging`](super::MarketBuilder::aging). One whose key is in use lets others go first.
     pub fn priority(mut self, priority: u32) -> Self {
         self.priority = priority;
         self
     }
+
+    /// Sets a delay, by default none. The job does not begin earlier than this time after the
+    /// market accepts it. It may begin later: then it waits as any other job.
+    ///
+    /// A delayed job is on the board: it takes room there and counts for its key. It does not
+    /// exclude other jobs of its key, nor keep a worker. When it is due, it goes before jobs of its
+    /// priority that were offered later. A [`drain`](super::Market::drain) waits for it, and a
+    /// [`stop`](super::Market::stop) discards it. In a simulation the time is virtual.
+    ///
+    /// ```
+    /// use greenroom::market::{Job, Market};
+    /// use std::time::{Duration, Instant};
+    ///
+    /// greenroom::run(async {
+    ///     let market = Market::<()>::builder().build().unwrap();
+    ///     let begin = Instant::now();
+    ///     let job = Job::new(move || begin.elapsed()).after(Duration::from_millis(20));
+    ///     let begun = market.offer(job).await.unwrap().await.unwrap();
+    ///     assert!(begun >= Duration::from_millis(20));
+    /// });
+    /// ```
+    #[doc(alias = "delay")]
+    #[doc(alias = "schedule")]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Tries the job again after an attempt that fails: one that panics or returns `Err`.
+    ///
+    /// Between two attempts it waits for the next of these intervals. When there is none left, the
+    /// outcome of the last attempt is that of the job. Without a
+    /// [step limit](RetryIntervals::with_step_limit) the job is tried until it succeeds. The
+    /// closure is called again as the failed attempt left it, also after a panic.
+    ///
+    /// A job that waits for its next attempt is on the board as a [delayed](Job::after) one: others
+    /// of its key may run meanwhile, and the key is busy for
+    /// [`capacity_per_key`](super::MarketBuilder::capacity_per_key). It keeps its age and its
+    /// priority. Since it was accepted once, it goes back also to a full board: there may be
+    /// [`max_workers`](super::MarketBuilder::max_workers) more jobs than the
+    /// [`capacity`](super::MarketBuilder::capacity) then. Each attempt is a start for the
+    /// [`rate`](super::MarketBuilder::rate).
+    ///
+    /// A job that was cancelled during an attempt that fails is not tried again, and ends with
+    /// [`JobError::Cancelled`]. If the market was stopped, it ends with [`JobError::Discarded`].
+    ///
+    /// An error that is not the last one is dropped. A panic that is not the last one reaches
+    /// [`on_fault`](crate::Builder::on_fault).
+    ///
+    /// ```
+    /// use greenroom::market::{Job, Market};
+    /// use greenroom::time::RetryIntervals;
+    /// use std::time::Duration;
+    ///
+    /// greenroom::run(async {
+    ///     let market = Market::<()>::builder().build().unwrap();
+    ///     let mut attempts = 0;
+    ///     let work = move || {
+    ///         attempts += 1;
+    ///         if attempts < 3 { Err("not yet") } else { Ok(attempts) }
+    ///     };
+    ///     let intervals = RetryIntervals::every(Duration::from_millis(1));
+    ///     let job = market.offer(Job::new(work).retries(intervals)).await.unwrap();
+    ///     assert_eq!(job.await.unwrap(), Ok(3));
+    ///     assert_eq!((market.status().retried, market.status().failed), (2, 0));
+    /// });
+    /// ```
+    pub fn retries<T, E>(mut self, intervals: RetryIntervals) -> Self
+    where
+        F: FnMut() -> Result<T, E> + 'static,
+        T: 'static,
+        E: 'static,
+    {
+        self.retry = Some(Box::new(RetryPlan {
+            intervals,
+            failures: 0,
+            call: call::<F, T, E>,
+        }));
+        self
+    }
+
+    /// Returns the job with other work, which does the same.
+    fn with<G>(self, change: impl FnOnce(F) -> G) -> Job<K, G> {
+        Job {
+            work: change(self.work),
+            key: self.key,
+            priority: self.priority,
+            delay: self.delay,
+            retry: self.retry,
+        }
+    }
+}
+
+/// Calls work, an `F` or a `Box<F>`, and puts its result into an `Option`. Returns whether it is an
+/// error.
+fn call<F, T, E>(work: &mut dyn Any, result: &mut dyn Any) -> bool
+where
+    F: FnMut() -> Result<T, E> + 'static,
+    T: 'static,
+    E: 'static,
+{
+    let returned = match work.is::<F>() {
+        true => work.downcast_mut::<F>().map(|work| work()),
+        false => work.downcast_mut::<Box<F>>().map(|work| work()),
+    };
+    let has_failed = matches!(returned, Some(Err(_)));
+    let result = result.downcast_mut::<Option<Result<T, E>>>();
+    *result.expect("the result is that of the work") = returned;
+    has_failed
 }
 
 impl<K, F> Job<K, F> {
     /// Boxes the work, which is large.
     pub(super) fn boxed(self) -> Job<K, Box<F>> {
-        Job {
-            work: Box::new(self.work),
-            key: self.key,
-            priority: self.priority,
-        }
+        self.with(Box::new)
     }
 }
 
 impl<K, F> Job<K, Box<F>> {
     /// Undoes [`boxed`](Job::boxed).
     pub(super) fn unbox(self) -> Job<K, F> {
-        Job {
-            work: *self.work,
-            key: self.key,
-            priority: self.priority,
-        }
+        self.with(|work| *work)
     }
 }
 
@@ -84,6 +192,8 @@ impl<K: fmt::Debug, F> fmt::Debug for Job<K, F> {
         f.debug_struct("Job")
             .field("key", &self.key)
             .field("priority", &self.priority)
+            .field("delay", &self.delay)
+            .field("retries", &self.retry.as_ref().map(|it| &it.intervals))
             .finish_non_exhaustive()
     }
 }
@@ -111,7 +221,7 @@ impl<K, F> TryOfferError<Job<K, Box<F>>> {
 
 /// A market as the handles of its jobs know it.
 pub(super) trait JobMarket: Send + Sync {
-    /// Takes a job off the board. Returns whether it had not begun; otherwise tells the job.
+    /// Takes a job off the board. Returns whether it was there; otherwise tells the job.
     fn cancel(self: Arc<Self>, ticket: JobTicket) -> bool;
 
     /// Returns whether this is the process that has the market's threads.
@@ -181,10 +291,12 @@ impl<T> JobHandle<T> {
         }
     }
 
-    /// Cancels the job, unless it has begun. Returns whether it had not begun.
+    /// Cancels the job, unless it runs or has ended. Returns whether it waited, also for its next
+    /// [attempt](Job::retries).
     ///
     /// The result is [`JobError::Cancelled`] then, and the closure is dropped before this returns.
-    /// A job that has begun goes on, and [`is_cancelled`](super::is_cancelled) returns true in it.
+    /// A job that runs goes on, and [`is_cancelled`](super::is_cancelled) returns true in it. It is
+    /// not tried again.
     pub fn cancel(&self) -> bool {
         !self.is_finished() && self.market.clone().cancel(self.ticket)
     }

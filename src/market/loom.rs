@@ -8,13 +8,15 @@ use std::time::Duration;
 use ::loom::thread::{JoinHandle, spawn, yield_now};
 use ::loom::{explore, model::Builder};
 
+use super::board::BoardRules;
 use super::cell::{AwaitedJob, JobCell, Work};
-use super::core::{MarketCore, MarketLimits, MarketPhase};
+use super::core::MarketCore;
 use super::error::{JobError, TryOfferError};
 use super::handle::{EndOf, wait_for};
 use super::job::{Job, JobHandle};
 use super::offer::Offered;
 use super::serving::serve;
+use super::state::{MarketLimits, MarketPhase};
 use crate::contain::KeptWaker;
 use crate::park;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +25,7 @@ const ONE: MarketLimits = MarketLimits {
     workers: 1,
     jobs: 4,
     idle: Duration::ZERO,
-    capacity_per_key: 1,
+    rules: BoardRules::plain(1),
 };
 
 /// Starts a thread for a worker.
@@ -253,7 +255,7 @@ fn model_71_a_job_that_is_cancelled_as_it_begins_has_one_end() {
 #[test]
 fn model_71_an_outcome_reaches_its_task() {
     ::loom::model(|| {
-        let cell = JobCell::new(|| 1);
+        let cell = JobCell::new(|| 1, None);
         let own = cell.clone();
         let worker = spawn(move || {
             own.run();

@@ -6,21 +6,23 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use super::board::JobTicket;
+use super::board::{JobPlace, JobTicket};
 use super::cell::{JobCell, Work};
-use super::core::{MarketCore, MarketPhase, MarketState, WaitingJob};
+use super::core::MarketCore;
 use super::error::TryOfferError;
 use super::job::{Job, JobHandle};
+use super::state::{MarketPhase, MarketState, WaitingJob};
 use crate::contain::{KeptWaker, contain};
 use crate::directory::HashedKey;
-use crate::instant::Instant;
 
 /// A job that is being offered.
 pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
     core: Arc<MarketCore<K>>,
     key: Option<HashedKey<K>>,
     priority: u32,
+    delay: Duration,
     cell: Arc<JobCell<F, T>>,
     /// The number of the job. It keeps its number while it waits for room.
     number: Option<u64>,
@@ -39,7 +41,8 @@ where
         Offered {
             key: job.key.map(|key| HashedKey::new(hash(&key), key)),
             priority: job.priority,
-            cell: JobCell::new(job.work),
+            delay: job.delay,
+            cell: JobCell::new(job.work, job.retry),
             core: core.clone(),
             number: None,
             is_in_line: false,
@@ -93,14 +96,14 @@ where
         let added = match state.board.is_admitted(found) {
             true => {
                 let work: Arc<dyn Work> = self.cell.clone();
-                let (key, job) = (
-                    &mut self.key,
-                    WaitingJob {
-                        work,
-                        since: Instant::now(),
-                    },
-                );
-                Ok(state.board.add(found, key, number, self.priority, job))
+                let place = JobPlace {
+                    number,
+                    priority: self.priority,
+                    due: state.now + self.delay,
+                };
+                let since = place.due;
+                let job = WaitingJob { work, since };
+                Ok(state.board.add(found, &mut self.key, place, state.now, job))
             }
             false => Err(TryOfferError::KeyBusy(())),
         };
@@ -123,11 +126,14 @@ where
             }
             Err(why) => why,
         };
-        let work = self.cell.recover();
+        let labor = self.cell.recover();
+        let (work, retry) = labor.expect("a job that was not accepted has its work");
         let job = Job {
-            work: work.expect("a job that was not accepted has its work"),
+            work,
             key: self.key.take().map(HashedKey::into_inner),
             priority: self.priority,
+            delay: self.delay,
+            retry,
         };
         Err(match why {
             TryOfferError::Full(()) => TryOfferError::Full(job),

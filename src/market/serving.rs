@@ -3,19 +3,18 @@
 //! It asks for a job when it comes and after each job, lingers if it may, and gives its thread
 //! back. A stop dismisses a worker that has not come yet, which then finds nothing to do.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use super::alarm::call_after;
 use super::board::JobTicket;
-use super::cell::Work;
-use super::core::{MarketCore, MarketPhase};
+use super::cell::{JobAttempt, Work};
+use super::core::MarketCore;
+use super::job::JobMarket;
+use super::state::{MarketPhase, RanJob};
 use super::worker::MarketWorker;
 use crate::runtime::{Borrower, borrow_thread, is_lent};
-use crate::sync::Mutex;
-use crate::time::{Sleep, sleep};
+use crate::time::sleep;
 
 /// Gets a thread for a worker that was created just now.
 pub(super) fn hire<K: Send + 'static>(core: &Arc<MarketCore<K>>) {
@@ -99,12 +98,12 @@ fn serve_as<K: Send + 'static>(core: &Arc<MarketCore<K>>, own: &Arc<MarketWorker
         });
         match next {
             WorkerStep::Run(ticket, work) => {
-                work.run();
+                let ran = run(core, ticket, work);
                 if is_simulated {
-                    return go_on(core, (ticket, work));
+                    return go_on(core, ran);
                 }
                 may_linger = may_ever_linger;
-                done = Some((ticket, work));
+                done = Some(ran);
             }
             WorkerStep::Linger(wait) => {
                 returns = linger(core, own, wait);
@@ -116,8 +115,25 @@ fn serve_as<K: Send + 'static>(core: &Arc<MarketCore<K>>, own: &Arc<MarketWorker
     }
 }
 
+/// Runs a job once. A panic after which it is tried again is not awaited.
+fn run<K: Send + 'static>(
+    core: &Arc<MarketCore<K>>,
+    ticket: JobTicket,
+    work: Arc<dyn Work>,
+) -> RanJob {
+    let mut attempt: JobAttempt = work.run();
+    if let Some(panic) = attempt.panic.take() {
+        core.report(panic);
+    }
+    RanJob {
+        ticket,
+        work,
+        attempt,
+    }
+}
+
 /// Makes the next job of a worker another step of the simulation.
-fn go_on<K: Send + 'static>(core: &Arc<MarketCore<K>>, job: (JobTicket, Arc<dyn Work>)) {
+fn go_on<K: Send + 'static>(core: &Arc<MarketCore<K>>, job: RanJob) {
     core.change(|state, after| {
         state.end(job, after);
         (state.is_coming, state.absent) = (true, state.absent + 1);
@@ -154,42 +170,6 @@ fn judge_after<K: Send + 'static>(core: &Arc<MarketCore<K>>, delay: Duration) {
             };
             crate::task::spawn_own(runtime.clone(), again).detach();
         }
-        // No task can run without a runtime, so the timer's thread polls the sleep itself.
-        None => {
-            let again = Arc::new(Again {
-                core: own,
-                sleep: Mutex::new(Some(sleep(delay))),
-            });
-            again.poll();
-        }
-    }
-}
-
-/// Waits without a runtime.
-struct Again<K> {
-    core: Arc<MarketCore<K>>,
-    sleep: Mutex<Option<Sleep>>,
-}
-
-impl<K: Send + 'static> Again<K> {
-    fn poll(self: &Arc<Self>) {
-        let waker = Waker::from(self.clone());
-        let mut slot = self.sleep.lock();
-        let Some(sleep) = &mut *slot else { return };
-        if pin!(sleep)
-            .poll(&mut Context::from_waker(&waker))
-            .is_pending()
-        {
-            return;
-        }
-        *slot = None;
-        drop(slot);
-        self.core.change(|state, _| state.retry.fire());
-    }
-}
-
-impl<K: Send + 'static> Wake for Again<K> {
-    fn wake(self: Arc<Self>) {
-        self.poll();
+        None => call_after(delay, move || own.change(|state, _| state.retry.fire())),
     }
 }

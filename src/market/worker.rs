@@ -58,6 +58,12 @@ impl MarketWorker {
         self.is_cancelled.store(false, Ordering::Relaxed);
     }
 
+    /// Returns whether its job was cancelled.
+    pub(super) fn is_cancelled(&self) -> bool {
+        // Relaxed: only the flag matters.
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
     /// Tells the job that it was cancelled.
     pub(super) fn cancel(&self) {
         // Relaxed: only the flag matters.
@@ -95,8 +101,7 @@ crate::sync::thread_local! {
 /// });
 /// ```
 pub fn is_cancelled() -> bool {
-    // Relaxed: only the flag matters.
-    with(|worker| worker.is_cancelled.load(Ordering::Relaxed)).unwrap_or(false)
+    with(MarketWorker::is_cancelled).unwrap_or(false)
 }
 
 fn with<R>(look: impl FnOnce(&MarketWorker) -> R) -> Option<R> {

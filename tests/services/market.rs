@@ -4,6 +4,7 @@ mod accepting;
 mod choosing;
 mod ends;
 mod model;
+mod moments;
 mod users;
 mod workers;
 

@@ -1,17 +1,35 @@
 //! Which job is next, which keys are known, and random histories beside a naive board.
 
+mod growth;
 mod histories;
+mod rules;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
 
-use super::{Board, HashedKey, JobTicket};
+use super::{Board, BoardRules, HashedKey, Instant, JobPlace, JobTicket, KeyTurn};
+
+/// When nothing else is said.
+const START: Instant = Instant::ZERO;
+
+/// Returns a moment.
+fn at(millis: u64) -> Instant {
+    START + Duration::from_millis(millis)
+}
 
 thread_local! {
     static IS_LOCKED: Cell<bool> = const { Cell::new(false) };
     static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+    /// The comparisons of what is sorted.
+    static STEPS: Cell<usize> = const { Cell::new(0) };
     /// The comparison that panics, counted from here on; 0 for none.
     static PANICS_AT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a comparison of what is sorted.
+pub(super) fn count_step() {
+    STEPS.set(STEPS.get() + 1);
 }
 
 /// Runs code as under the lock of a market, where nothing of the user may be dropped.
@@ -60,14 +78,37 @@ fn name(key: Option<HashedKey<User>>) -> Option<u64> {
 
 /// Adds a job whose key is its own hash. Returns its ticket, and whether the key came back.
 fn add(board: &mut Users, key: Option<u64>, priority: u32, job: u64) -> (JobTicket, bool) {
-    let mut key = key.map(|key| HashedKey::new(key, User(key)));
+    let key = key.map(|key| HashedKey::new(key, User(key)));
+    add_keyed(board, key, priority, job)
+}
+
+/// Does the same for any hash.
+fn add_keyed(
+    board: &mut Users,
+    mut key: Option<HashedKey<User>>,
+    priority: u32,
+    job: u64,
+) -> (JobTicket, bool) {
     let number = board.number();
     let ticket = locked(|| {
         let found = board.find(&key);
-        board.add(found, &mut key, number, priority, User(job))
+        let place = place(number, priority, START);
+        board.add(found, &mut key, place, START, User(job))
     });
     assert_sound(board);
     (ticket, key.is_some())
+}
+
+fn place(number: u64, priority: u32, due: Instant) -> JobPlace {
+    JobPlace {
+        number,
+        priority,
+        due,
+    }
+}
+
+fn board(capacity_per_key: usize) -> Users {
+    Board::new(BoardRules::plain(capacity_per_key))
 }
 
 fn is_admitted(board: &Users, key: Option<u64>) -> bool {
@@ -77,19 +118,19 @@ fn is_admitted(board: &Users, key: Option<u64>) -> bool {
 
 /// Takes a job. Returns what it is, and its ticket.
 fn take(board: &mut Users) -> Option<(u64, JobTicket)> {
-    let (ticket, job) = locked(|| board.take())?;
+    let (ticket, job) = locked(|| board.take(START))?;
     assert_sound(board);
     Some((job.0, ticket))
 }
 
 fn done(board: &mut Users, served: JobTicket) -> Option<u64> {
-    let key = locked(|| board.done(served));
+    let key = locked(|| board.done(served, START));
     assert_sound(board);
     name(key)
 }
 
 fn remove(board: &mut Users, ticket: JobTicket) -> Option<(u64, Option<u64>)> {
-    let (job, key) = locked(|| board.remove(ticket))?;
+    let (job, key) = locked(|| board.remove(ticket, START))?;
     assert_sound(board);
     Some((job.0, name(key)))
 }
@@ -109,29 +150,45 @@ fn assert_sound(board: &Users) {
     if board.len() > 1_000 {
         return;
     }
-    let mut behind = 0;
-    let mut first = 0;
+    let (mut behind, mut later, mut ready) = (0, 0, 0);
     for (slot, known) in board.keys.walk() {
-        let own = board.behind.keys().filter(|it| it.slot == slot);
-        let own: Vec<_> = own.map(|it| it.ticket()).collect();
-        assert_eq!(known.behind, own.len());
+        let own: Vec<_> = board
+            .behind
+            .keys()
+            .filter(|it| it.0.slot == Some(slot))
+            .collect();
+        assert_eq!(known.behind as usize, own.len());
         behind += own.len();
-        if let Some(index) = known.first {
-            assert_eq!(index.slot, slot);
-            let ticket = index.ticket();
-            assert!(board.ready.contains_key(&ticket));
-            assert!(own.iter().all(|other| ticket < *other));
-            first += 1;
+        let not_due = board
+            .later
+            .keys()
+            .filter(|it| it.slot == Some(slot))
+            .count();
+        assert_eq!(known.later as usize, not_due);
+        later += not_due;
+        let moment = board.rates.get(&slot).and_then(|rate| rate.moment);
+        if let Some(first) = known.turn.first(slot) {
+            assert!(board.ready[board.lane(first)].contains_key(&first));
+            assert!(own.iter().all(|other| first < other.0));
+            ready += 1;
         }
+        let is_idle = matches!(known.turn, KeyTurn::Idle);
+        // Only a key that its rate limits leaves jobs behind.
+        assert!(!is_idle || own.is_empty() || moment.is_some());
+        assert!(is_idle || moment.is_none());
     }
     assert_eq!(behind, board.behind.len());
-    let with_keys = board.ready.keys().filter(|ticket| ticket.slot.is_some());
-    assert_eq!(first, with_keys.count());
+    let is_keyed = |ticket: &&JobTicket| ticket.slot.is_some();
+    assert_eq!(later, board.later.keys().filter(is_keyed).count());
+    let all = board.ready.iter().flat_map(|ready| ready.keys());
+    assert_eq!(ready, all.filter(is_keyed).count());
+    let looked = board.rates.values().filter(|rate| rate.moment.is_some());
+    assert_eq!(board.moments.len(), board.later.len() + looked.count());
 }
 
 #[test]
 fn the_oldest_of_the_highest_priority_goes_first() {
-    let mut board = Board::new(9);
+    let mut board = board(9);
     let jobs = [
         (None, 1),
         (Some(7), 5),
@@ -149,7 +206,7 @@ fn the_oldest_of_the_highest_priority_goes_first() {
 
 #[test]
 fn two_jobs_of_a_key_are_never_served_at_once() {
-    let mut board = Board::new(9);
+    let mut board = board(9);
     add(&mut board, Some(7), 9, 0);
     add(&mut board, Some(7), 9, 1);
     add(&mut board, Some(8), 1, 2);
@@ -166,7 +223,7 @@ fn two_jobs_of_a_key_are_never_served_at_once() {
 
 #[test]
 fn jobs_without_a_key_exclude_nothing() {
-    let mut board = Board::new(0);
+    let mut board = board(0);
     for job in 0..3 {
         assert!(is_admitted(&board, None));
         add(&mut board, None, 1, job);
@@ -182,7 +239,7 @@ fn jobs_without_a_key_exclude_nothing() {
 
 #[test]
 fn a_job_of_a_higher_priority_overtakes_the_first_of_its_key() {
-    let mut board = Board::new(9);
+    let mut board = board(9);
     let (overtaken, _) = add(&mut board, Some(7), 1, 0);
     add(&mut board, Some(7), 1, 1);
     add(&mut board, None, 2, 2);
@@ -194,7 +251,7 @@ fn a_job_of_a_higher_priority_overtakes_the_first_of_its_key() {
 
 #[test]
 fn one_job_of_a_key_is_admitted_until_it_has_ended() {
-    let mut board = Board::new(0);
+    let mut board = board(0);
     assert!(is_admitted(&board, Some(7)));
     add(&mut board, Some(7), 1, 0);
     assert!(!is_admitted(&board, Some(7)));
@@ -207,7 +264,7 @@ fn one_job_of_a_key_is_admitted_until_it_has_ended() {
 
 #[test]
 fn a_queue_of_two_waits_beside_the_job_that_runs() {
-    let mut board = Board::new(2);
+    let mut board = board(2);
     for job in 0..3 {
         assert!(is_admitted(&board, Some(7)));
         add(&mut board, Some(7), 1, job);
@@ -222,7 +279,7 @@ fn a_queue_of_two_waits_beside_the_job_that_runs() {
 
 #[test]
 fn a_key_stays_with_the_board_while_a_job_of_it_waits_or_is_served() {
-    let mut board = Board::new(9);
+    let mut board = board(9);
     let (first, came_back) = add(&mut board, Some(7), 1, 0);
     assert!(!came_back);
     let (second, came_back) = add(&mut board, Some(7), 1, 1);
@@ -242,7 +299,7 @@ fn a_key_stays_with_the_board_while_a_job_of_it_waits_or_is_served() {
 
 #[test]
 fn the_next_job_of_a_key_is_ready_when_the_first_is_removed() {
-    let mut board = Board::new(9);
+    let mut board = board(9);
     let (first, _) = add(&mut board, Some(7), 1, 0);
     add(&mut board, Some(7), 0, 1);
     add(&mut board, Some(7), 1, 2);
@@ -253,7 +310,7 @@ fn the_next_job_of_a_key_is_ready_when_the_first_is_removed() {
 
 #[test]
 fn a_ticket_of_a_job_that_is_gone_removes_nothing() {
-    let mut board = Board::new(9);
+    let mut board = board(9);
     let gone = [(); 3].map(|()| add(&mut board, Some(7), 1, 0).0);
     assert!(remove(&mut board, gone[1]).is_some());
     drain(&mut board);
@@ -272,15 +329,12 @@ fn a_ticket_of_a_job_that_is_gone_removes_nothing() {
 
 #[test]
 fn keys_with_equal_hashes_are_different() {
-    let mut board: Users = Board::new(0);
+    let mut board = board(0);
     for hash in [0, 1, u64::from(u32::MAX), u64::MAX] {
         for number in [7, 8, 9] {
-            let mut key = Some(HashedKey::new(hash, User(number)));
-            let found = board.find(&key);
-            assert!(board.is_admitted(found));
-            let order = board.number();
-            board.add(found, &mut key, order, 1, User(number));
-            assert!(key.is_none());
+            let key = Some(HashedKey::new(hash, User(number)));
+            assert!(board.is_admitted(board.find(&key)));
+            assert!(!add_keyed(&mut board, key, 1, number).1);
             let key = Some(HashedKey::new(hash, User(number)));
             assert!(!board.is_admitted(board.find(&key)));
         }
@@ -292,11 +346,10 @@ fn keys_with_equal_hashes_are_different() {
 
 #[test]
 fn a_panic_of_eq_changes_nothing() {
-    let mut board: Users = Board::new(9);
+    let mut board = board(9);
     for number in 0..3 {
-        let mut key = Some(HashedKey::new(0, User(number)));
-        let order = board.number();
-        board.add(board.find(&key), &mut key, order, 1, User(number));
+        let key = Some(HashedKey::new(0, User(number)));
+        add_keyed(&mut board, key, 1, number);
     }
     for at in 1..=3 {
         let mut key = Some(HashedKey::new(0, User(2)));
@@ -304,7 +357,7 @@ fn a_panic_of_eq_changes_nothing() {
         let added = catch_unwind(AssertUnwindSafe(|| {
             locked(|| {
                 let found = board.find(&key);
-                board.add(found, &mut key, 9, 9, User(9))
+                board.add(found, &mut key, place(9, 9, START), START, User(9))
             })
         }));
         assert!(added.is_err());
@@ -317,7 +370,7 @@ fn a_panic_of_eq_changes_nothing() {
 
 #[test]
 fn a_cleared_board_knows_only_the_keys_that_are_served() {
-    let mut board = Board::new(9);
+    let mut board = board(9);
     add(&mut board, Some(7), 9, 0);
     let (_, served) = take(&mut board).unwrap();
     for (job, key) in [Some(7), Some(8), Some(8), None].into_iter().enumerate() {
@@ -338,7 +391,7 @@ fn a_cleared_board_knows_only_the_keys_that_are_served() {
 
 #[test]
 fn ten_thousand_jobs_of_a_key_cost_one_comparison_each() {
-    let mut board = Board::new(usize::MAX);
+    let mut board = board(usize::MAX);
     COMPARISONS.set(0);
     let tickets: Vec<_> = (0..10_000)
         .map(|job| add(&mut board, Some(7), 1, job).0)
@@ -355,11 +408,11 @@ fn ten_thousand_jobs_of_a_key_cost_one_comparison_each() {
 
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn a_key_is_known_by_24_bytes_and_each_index_takes_16() {
+fn a_key_is_known_by_32_bytes_and_each_index_takes_24() {
     use std::mem::size_of;
-    assert_eq!(size_of::<super::KnownKey>(), 24);
+    assert_eq!(size_of::<super::KnownKey>(), 32);
     assert_eq!(
         (size_of::<JobTicket>(), size_of::<super::Behind>()),
-        (16, 16)
+        (24, 24)
     );
 }

@@ -296,7 +296,8 @@ fn a_key_whose_job_waits_accepts_no_other_by_default() {
 fn a_job_has_no_key_and_the_lowest_priority_unless_it_is_told() {
     everywhere(|| async {
         let plain = Job::<u32, _>::new(|| ());
-        assert_eq!(format!("{plain:?}"), "Job { key: None, priority: 0, .. }");
+        let options = "key: None, priority: 0, delay: 0ns, retries: None";
+        assert_eq!(format!("{plain:?}"), format!("Job {{ {options}, .. }}"));
         let market = market(2);
         let (gate, runs) = blocked(&market, None).await;
         // One without a key runs beside another one.

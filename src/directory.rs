@@ -4,18 +4,20 @@
 //! A value whose task has ended counts as removed, though its removal may come a moment later. No
 //! value is dropped, and no waker is woken, under a lock.
 
+mod group;
 mod hash;
 mod keys;
 mod table;
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+pub(crate) use group::{GroupEntry, MemberChange, Members};
 pub(crate) use hash::HashSeeds;
 pub(crate) use keys::{HashedKey, KeySlot, Keys};
 
+use crate::contain::contain;
 use crate::task::TaskInfo;
 use crate::waiters::{Ticket, Waiters};
 use table::{NameTable, Value};
@@ -53,25 +55,9 @@ pub(crate) struct NameEntry {
     pub(crate) waits: Option<Arc<Waiters>>,
 }
 
-/// A group.
-#[derive(Default)]
-pub(crate) struct GroupEntry {
-    /// The members by their ids. Copied when it changes, so that the members can be used without the
-    /// lock.
-    pub(crate) members: Arc<BTreeMap<u64, Arc<dyn NamedActor>>>,
-    /// The member whose turn was last.
-    pub(crate) last: u64,
-}
-
 impl Value for NameEntry {
     fn is_empty(&self) -> bool {
         self.holder.is_none() && self.waits.is_none()
-    }
-}
-
-impl Value for GroupEntry {
-    fn is_empty(&self) -> bool {
-        self.members.is_empty()
     }
 }
 
@@ -141,7 +127,11 @@ impl Directory {
                 waits.wake_all();
             }
         }
-        self.groups.close().for_each(drop);
+        for group in self.groups.close() {
+            group.wake();
+            // Messages and tags are of the user.
+            contain(|| drop(group));
+        }
         self.closed.wake_all();
     }
 }

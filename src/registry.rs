@@ -53,11 +53,12 @@
 mod error;
 mod group;
 mod keyed;
+mod late;
 mod member;
 mod name;
 mod wait;
 
 pub use error::{JoinError, LookupError, RegisterError};
-pub use group::{Broadcast, Group};
+pub use group::{Broadcast, Group, GroupWatch, Membership};
 pub use keyed::{KeyError, Keyed, KeyedAskError, KeyedBuilder, KeyedTellError};
 pub use name::Name;

@@ -131,6 +131,11 @@ impl<M> WeakAddress<M> {
         self.recipient().view().addresses()
     }
 
+    /// Returns the capacity of the mailbox, as [`Address::capacity`] does.
+    pub(crate) fn capacity(&self) -> Option<usize> {
+        self.recipient().view().capacity()
+    }
+
     /// Ends the actor as [`Address::stop`] does.
     pub(crate) fn stop(&self) {
         self.recipient().stop();

@@ -3,21 +3,24 @@
 //! An actor is a member from `join` until it leaves or ends. A message for the group goes to those
 //! that are members at the time of the call.
 
-use std::any::type_name;
+mod broadcast;
+mod history;
+mod joining;
+mod watch;
+
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
-use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::error::JoinError;
-use super::member::{RegisteredActor, observe, removal, with_runtime};
+pub use broadcast::Broadcast;
+pub use watch::{GroupWatch, Membership};
+
+use super::member::{RegisteredActor, observe, with_runtime};
 use crate::actor::Address;
-use crate::directory::{Directory, GroupEntry, NamedActor};
+use crate::directory::{Directory, GroupEntry, Members, NamedActor};
 use crate::error::SpawnProblem;
 use crate::runtime::{Inner, Runtime};
-use crate::task::Unordered;
 
 /// A group of actors that receive messages of type `M`, found by its name.
 ///
@@ -52,18 +55,6 @@ pub struct Group<M> {
     name: Cow<'static, str>,
     on: Option<Arc<Inner>>,
     _messages: PhantomData<fn(M)>,
-}
-
-/// What became of a message to each member of a [`Group`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Broadcast {
-    /// The number of members that have accepted it.
-    pub sent: usize,
-    /// The number of members whose mailboxes had no room.
-    pub full: usize,
-    /// The number of members that have closed and not ended yet.
-    pub closed: usize,
 }
 
 impl<M> Group<M> {
@@ -106,16 +97,24 @@ impl<M> Group<M> {
     /// If no runtime is current and none was set.
     #[track_caller]
     fn with<R>(&self, f: impl FnOnce(&Directory) -> Option<R>) -> Option<R> {
-        let on_runtime = |runtime: &Arc<Inner>| f(runtime.directory()?);
-        match with_runtime(self.on.as_ref(), on_runtime) {
+        self.on_runtime(|runtime| f(runtime.directory()?))
+    }
+
+    /// Calls `f` with the runtime.
+    ///
+    /// # Panics
+    /// As `with`.
+    #[track_caller]
+    fn on_runtime<R>(&self, f: impl FnOnce(&Arc<Inner>) -> R) -> R {
+        match with_runtime(self.on.as_ref(), f) {
             Some(result) => result,
             None => panic!("{}", SpawnProblem::NoRuntime),
         }
     }
 
     /// Returns the members, if there are any.
-    fn look(&self, directory: &Directory) -> Option<Arc<BTreeMap<u64, Arc<dyn NamedActor>>>> {
-        let members = |entry: Option<&GroupEntry>| Some(entry?.members.clone());
+    fn look(&self, directory: &Directory) -> Option<Arc<Members>> {
+        let members = |entry: Option<&GroupEntry>| Some(entry?.members().clone());
         directory.groups.look(&self.name, members)?
     }
 
@@ -132,7 +131,7 @@ impl<M> Group<M> {
     /// # Panics
     /// As `with`.
     #[track_caller]
-    fn all(&self) -> Arc<BTreeMap<u64, Arc<dyn NamedActor>>> {
+    fn all(&self) -> Arc<Members> {
         let members = self.with(|directory| {
             self.observe(directory);
             self.look(directory)
@@ -142,50 +141,6 @@ impl<M> Group<M> {
 }
 
 impl<M: Send + 'static> Group<M> {
-    /// Makes the actor a member, until it [leaves](Group::leave) or ends.
-    ///
-    /// An actor is a member once: if it is one already, this address replaces the earlier
-    /// one. An actor may be in several groups.
-    ///
-    /// # Errors
-    /// - [`JoinError::WrongType`] if the members receive messages of another type.
-    /// - [`JoinError::Closed`] if the actor has closed.
-    /// - [`JoinError::NoRuntime`] if no runtime is current, and none was set with
-    ///   [`on`](Group::on), or if it has shut down.
-    pub fn join(&self, actor: &Address<M>) -> Result<(), JoinError> {
-        let joined = with_runtime(self.on.as_ref(), |runtime| self.join_on(runtime, actor));
-        joined.unwrap_or(Err(JoinError::NoRuntime))
-    }
-
-    fn join_on(&self, runtime: &Arc<Inner>, actor: &Address<M>) -> Result<(), JoinError> {
-        if !actor.is_here() || actor.is_closed() {
-            return Err(JoinError::Closed);
-        }
-        let directory = runtime.directory_made();
-        self.observe(directory);
-        let removal = removal(runtime, remove, &self.name, actor);
-        let member: Arc<dyn NamedActor> = Arc::new(RegisteredActor::new(actor, &removal));
-        let replaced = directory.groups.change(&self.name, |entry| {
-            if member.has_ended() {
-                return Err(JoinError::Closed);
-            }
-            let mut others = entry.members.values().filter(|other| !other.has_ended());
-            // All that live have the same type.
-            if let Some(other) = others
-                .next()
-                .filter(|other| other.of::<RegisteredActor<M>>().is_none())
-            {
-                return Err(JoinError::WrongType {
-                    name: self.name.clone(),
-                    registered: other.message_type(),
-                    asked: type_name::<M>(),
-                });
-            }
-            Ok(Arc::make_mut(&mut entry.members).insert(member.id(), member.clone()))
-        });
-        replaced.unwrap_or(Err(JoinError::NoRuntime)).map(drop)
-    }
-
     /// Ends the membership of the actor. Returns whether it was a member.
     ///
     /// # Panics
@@ -194,13 +149,9 @@ impl<M: Send + 'static> Group<M> {
     pub fn leave(&self, actor: &Address<M>) -> bool {
         let left = self.with(|directory| {
             self.observe(directory);
-            directory.groups.change(&self.name, |entry| {
-                let is_member = entry
-                    .members
-                    .get(&actor.id())?
-                    .of::<RegisteredActor<M>>()
-                    .is_some();
-                is_member.then(|| Arc::make_mut(&mut entry.members).remove(&actor.id()))?
+            directory.groups.change_members(&self.name, |entry| {
+                entry.members().get(&actor.id()).and_then(of::<M>)?;
+                entry.remove(actor.id())
             })?
         });
         left.is_some_and(|member| !member.has_ended())
@@ -214,9 +165,7 @@ impl<M: Send + 'static> Group<M> {
     #[track_caller]
     pub fn members(&self) -> Vec<Address<M>> {
         let members = self.all();
-        let members = members
-            .values()
-            .filter_map(|member| member.of::<RegisteredActor<M>>());
+        let members = members.values().filter_map(of::<M>);
         members.filter_map(|it| it.address.upgrade_now()).collect()
     }
 
@@ -232,36 +181,14 @@ impl<M: Send + 'static> Group<M> {
         self.with(|directory| {
             self.observe(directory);
             directory.groups.change(&self.name, |entry| {
-                let (last, members) = (entry.last, &entry.members);
+                let (last, members) = (entry.last, entry.members());
                 let later = members.range(last + 1..).chain(members.range(..=last));
-                let open = |member: &Arc<dyn NamedActor>| {
-                    member.of::<RegisteredActor<M>>()?.address.upgrade_now()
-                };
+                let open = |member| of::<M>(member)?.address.upgrade_now();
                 let (id, next) = later.filter_map(|(&id, it)| Some((id, open(it)?))).next()?;
                 entry.last = id;
                 Some(next)
             })?
         })
-    }
-
-    /// Tells each member the message, as [`Address::tell`] does. Never waits.
-    ///
-    /// Messages of one caller reach a member in the order of the calls. A member whose mailbox is
-    /// full misses the message.
-    ///
-    /// # Panics
-    /// If no runtime is current and none was set with [`on`](Group::on). A panic of `clone` is
-    /// passed on; some members have the message then.
-    #[track_caller]
-    pub fn broadcast(&self, message: M) -> Broadcast
-    where
-        M: Clone,
-    {
-        let mut result = Broadcast::default();
-        tell_all(&self.all(), message, &mut result, |result, _, _| {
-            result.full += 1;
-        });
-        result
     }
 
     /// Ends each member after its message in hand, as [`Address::stop_now`] does.
@@ -292,80 +219,24 @@ impl<M: Send + 'static> Group<M> {
     pub fn stop_now(&self) {
         let members = self.all();
         let members = members.values().filter(|member| !member.has_ended());
-        for member in members.filter_map(|member| member.of::<RegisteredActor<M>>()) {
+        for member in members.filter_map(of::<M>) {
             member.address.stop_now();
-        }
-    }
-
-    /// Sends each member the message, and waits for room where a mailbox is full, as
-    /// [`Address::send`] does.
-    ///
-    /// The future borrows nothing. The message goes to those that are members at its first poll. It
-    /// waits for all of them at the same time, so a slow member delays the result and no other
-    /// member. The only `full` ones are those whose [`overflow`](crate::ActorBuilder::overflow)
-    /// lets no sender wait. A member that waits for this waits for itself if its own mailbox is
-    /// full.
-    ///
-    /// # Panics
-    /// As [`broadcast`](Group::broadcast), when it is first polled.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops the messages that wait for room. All other members have the
-    /// message.
-    pub fn send_all(&self, message: M) -> impl Future<Output = Broadcast> + use<M>
-    where
-        M: Clone,
-    {
-        let group = self.clone();
-        async move {
-            let (mut result, members) = (Broadcast::default(), group.all());
-            let mut waiting = Unordered::new();
-            tell_all(&members, message, &mut result, |_, member, message| {
-                waiting.push(member.address.send(message));
-            });
-            while let Some(sent) = poll_fn(|cx| waiting.poll_next(cx)).await {
-                match sent {
-                    Ok(()) => result.sent += 1,
-                    Err(error) if error.is_full() => result.full += 1,
-                    Err(_closed) => result.closed += 1,
-                }
-            }
-            result
         }
     }
 }
 
-/// Tells each member the message, and calls `full` with the ones that have no room.
-fn tell_all<'a, M: Clone + Send + 'static>(
-    members: &'a BTreeMap<u64, Arc<dyn NamedActor>>,
-    message: M,
-    result: &mut Broadcast,
-    mut full: impl FnMut(&mut Broadcast, &'a RegisteredActor<M>, M),
-) {
-    let members = members.values().filter(|member| !member.has_ended());
-    let mut members = members
-        .filter_map(|member| member.of::<RegisteredActor<M>>())
-        .peekable();
-    let mut message = Some(message);
-    while let Some(member) = members.next() {
-        // The last one gets the message itself.
-        let copy = match members.peek() {
-            Some(_) => message.clone(),
-            None => message.take(),
-        };
-        match member.address.tell(copy.expect("taken by the last one")) {
-            Ok(()) => result.sent += 1,
-            Err(error) if error.is_full() => full(result, member, error.into_inner()),
-            Err(_closed) => result.closed += 1,
-        }
-    }
+/// Returns the member if it receives messages of this type.
+fn of<M: Send + 'static>(member: &Arc<dyn NamedActor>) -> Option<&RegisteredActor<M>> {
+    member.of()
 }
 
 /// Ends the membership of an actor that has ended.
 fn remove(directory: &Directory, name: &str, actor: u64) {
-    drop(directory.groups.change(name, |entry| {
-        Arc::make_mut(&mut entry.members).remove(&actor)
-    }));
+    drop(
+        directory
+            .groups
+            .change_members(name, |entry| entry.remove(actor)),
+    );
 }
 
 impl<M> Clone for Group<M> {

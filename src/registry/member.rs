@@ -2,10 +2,11 @@
 //!
 //! It is known by a weak address, so it is not kept open.
 
-use std::any::type_name;
+use std::any::{Any, type_name};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
+use super::late::LateMessages;
 use crate::actor::{Address, WeakAddress};
 use crate::directory::{Directory, NamedActor};
 use crate::runtime::{DueEffects, Inner, context};
@@ -15,6 +16,10 @@ use crate::waiters::Ticket;
 /// An actor that receives messages of type `M`, by a name or in a group.
 pub(super) struct RegisteredActor<M> {
     pub(super) address: WeakAddress<M>,
+    /// What a group knows it by, of any type.
+    pub(super) tag: Option<Box<dyn Any + Send + Sync>>,
+    /// What a group sends it while it is told the history.
+    pub(super) late: Option<Arc<LateMessages<M>>>,
     ticket: Ticket,
 }
 
@@ -24,6 +29,8 @@ impl<M> RegisteredActor<M> {
     pub(super) fn new(address: &Address<M>, removal: &Waker) -> Self {
         let mut member = RegisteredActor {
             address: address.downgrade(),
+            tag: None,
+            late: None,
             ticket: Ticket::default(),
         };
         member.address.wake_at_end(&mut member.ticket, removal);

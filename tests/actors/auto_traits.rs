@@ -13,8 +13,8 @@ use greenroom::policy::{
     Policy, Polling, Prioritized, Runnable, Setup, Sharing, Simulated, Stealing, TaskInfo,
 };
 use greenroom::registry::{
-    Broadcast, Group, JoinError, KeyError, Keyed, KeyedAskError, KeyedTellError, LookupError, Name,
-    RegisterError,
+    Broadcast, Group, GroupWatch, JoinError, KeyError, Keyed, KeyedAskError, KeyedTellError,
+    LookupError, Name, RegisterError,
 };
 use greenroom::request::{First, Retry, Sequentially};
 use greenroom::sim::{Failure, Run, RunProblem, TestProbe};
@@ -278,7 +278,7 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
 #[test]
 fn names_are_send_and_sync_and_a_wait_is_as_its_address() {
     table! {
-        Send Sync Unpin: Name<Local>, Group<Local>, Broadcast;
+        Send Sync Unpin: Name<Local>, Group<Local>, GroupWatch<Local>, Broadcast;
         Send Sync Unpin: Keyed<Message, Message>, KeyedTellError<u32>, KeyError, KeyedAskError;
         Send Sync Unpin: LookupError, RegisterError, JoinError;
     }

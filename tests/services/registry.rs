@@ -5,8 +5,10 @@ mod load;
 mod model;
 mod names;
 mod order;
+mod replay;
 mod runtimes;
 mod waits;
+mod watch;
 
 use std::future::Future;
 

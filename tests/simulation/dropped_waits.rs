@@ -300,6 +300,10 @@ fn names(home: &Home) {
         held.register(&holder).unwrap();
         leaves("wait until it is free", held.wait_until_free());
         held.unregister();
+        let group = Group::<u32>::owned("nobody").on(&home.runtime);
+        let mut watch = group.watch();
+        leaves("the next change of a group", watch.next());
+        leaves("a watch of a group", group.watch().into_future());
     });
 }
 

@@ -25,6 +25,8 @@ in_every_home!(
     a_clone_that_panics_loses_nothing_that_was_sent,
     an_actor_may_join_several_groups,
     members_that_are_stopped_at_once_receive_nothing_more,
+    a_message_goes_to_members_with_a_tag,
+    a_filter_that_panics_leaves_the_group_as_it_is,
 );
 
 /// Logs what it receives.
@@ -355,5 +357,42 @@ fn members_that_are_stopped_at_once_receive_nothing_more(home: &Home) {
         for member in members {
             assert_eq!(member.join().await.unwrap(), []);
         }
+    });
+}
+
+fn a_message_goes_to_members_with_a_tag(home: &Home) {
+    let logs = [(); 3].map(|()| Log::default());
+    let readers = logs
+        .clone()
+        .map(|log| home.spawn(actor(|cx| reader(cx, log))));
+    home.block_on(async {
+        TOPIC.join_tagged(&readers[0], 0_u8).unwrap();
+        TOPIC.join_tagged(&readers[1], 1_u8).unwrap();
+        TOPIC.join(&readers[2]).unwrap();
+        let told = TOPIC.broadcast_to(1, |tag: &u8| *tag == 1);
+        assert_eq!(told, counts(1, 0, 0));
+        assert_eq!(TOPIC.broadcast_to(2, |_: &u8| true), counts(2, 0, 0));
+        assert_eq!(TOPIC.broadcast_to(3, |_: &u16| true), counts(0, 0, 0));
+        assert_eq!(TOPIC.broadcast(4), counts(3, 0, 0));
+        // Each join sets the tag.
+        TOPIC.join(&readers[0]).unwrap();
+        TOPIC.join_tagged(&readers[2], 2_u8).unwrap();
+        assert_eq!(TOPIC.broadcast_to(5, |tag: &u8| *tag != 1), counts(1, 0, 0));
+        for reader in readers {
+            reader.join().await.unwrap();
+        }
+    });
+    let received = logs.map(|log| log.take());
+    assert_eq!(received, [vec![2, 4], vec![1, 2, 4], vec![4, 5]]);
+}
+
+fn a_filter_that_panics_leaves_the_group_as_it_is(home: &Home) {
+    keep_bombs_quiet();
+    let [a, ..] = idles(home);
+    home.block_on(async {
+        TOPIC.join_tagged(&a, ()).unwrap();
+        let (text, ..) = panic_of(|| TOPIC.broadcast_to(1, |(): &()| panic!("bomb")));
+        assert_eq!(text, "bomb");
+        assert_eq!(TOPIC.broadcast(2), counts(1, 0, 0));
     });
 }

@@ -91,6 +91,7 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::TaskSpawn, AWAITED | MILLION)
         | (Case::TaskRecursive, TREE)
         | (Case::TaskBytes, TASK) => Some(Bar::Ahead(EXECUTORS)),
+        (Case::TaskSet, TREE) => times(1.5, &["tokio"]),
         (Case::Unblock, CALL) => times(AS, EXECUTORS),
         (Case::UnblockWindows, CALL_OF_WINDOW) => times(5.0, EXECUTORS),
         (Case::UnblockWindows, THREADS_AFTER) => Some(Bar::AtMost(16.0)),
@@ -105,6 +106,7 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         | (Case::ManyWorkers, HOPS)
         | (Case::Scatter | Case::Gather, MEMBER)
         | (Case::AsksSkewed, ASKS) => times(NEAR, ACTING),
+        (Case::Topic, MEMBER) => times(1.0, &["tokio"]),
         _ => None,
     }
 }

@@ -65,6 +65,8 @@ pub enum Case {
     TaskYield,
     /// One plain task after the other, then many at once.
     TaskSpawn,
+    /// Many short tasks of a set, whose values are taken as they come.
+    TaskSet,
     /// A plain task spawns and awaits two, recursively.
     TaskRecursive,
     /// Memory of plain tasks that wait.
@@ -101,6 +103,8 @@ pub enum Case {
     Scatter,
     /// Many actors send a number each to one.
     Gather,
+    /// One task broadcasts to many actors.
+    Topic,
     /// Many clients ask many actors, some of these more often than others.
     AsksSkewed,
     /// `Bounded` with messages of 1 KiB.
@@ -142,6 +146,7 @@ pub const CASES: &[Case] = &[
     Case::Idle,
     Case::TaskYield,
     Case::TaskSpawn,
+    Case::TaskSet,
     Case::TaskRecursive,
     Case::TaskBytes,
     Case::Unblock,
@@ -160,6 +165,7 @@ pub const CASES: &[Case] = &[
     Case::ManyWorkers,
     Case::Scatter,
     Case::Gather,
+    Case::Topic,
     Case::AsksSkewed,
     Case::Message1K,
     Case::Message64K,
@@ -200,6 +206,7 @@ impl Case {
             Self::Idle => "idle",
             Self::TaskYield => "task_yield",
             Self::TaskSpawn => "task_spawn",
+            Self::TaskSet => "task_set",
             Self::TaskRecursive => "task_recursive",
             Self::TaskBytes => "task_bytes",
             Self::Unblock => "unblock",
@@ -218,6 +225,7 @@ impl Case {
             Self::ManyWorkers => "workers_64",
             Self::Scatter => "scatter",
             Self::Gather => "gather",
+            Self::Topic => "topic",
             Self::AsksSkewed => "asks_skewed",
             Self::Message1K => "message_1k",
             Self::Message64K => "message_64k",

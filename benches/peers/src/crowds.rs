@@ -129,7 +129,7 @@ pub fn many_workers(ring_tokens: impl Fn(usize) -> Vec<Figure>) -> Vec<Figure> {
     vec![many, beside_two]
 }
 
-/// Returns the figure of `scatter` and `gather`, after all their rounds.
+/// Returns the figure of `scatter`, `gather` and `topic`, after all their rounds.
 pub fn per_member(begin: Instant) -> Vec<Figure> {
     let count = MEMBERS * MEMBER_ROUNDS;
     vec![nanoseconds(figures::MEMBER, count, begin)]

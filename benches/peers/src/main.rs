@@ -21,6 +21,7 @@ mod process;
 mod report;
 mod roster;
 mod rounds;
+mod sets;
 mod sizes;
 mod sqlite;
 mod table;

@@ -11,7 +11,7 @@ use crate::cases::Case;
 use crate::executors::greenroom::Greenroom;
 use crate::executors::{self, async_executor::AsyncExecutor, smolscale::Smolscale, tokio::Tokio};
 use crate::figures::Figure;
-use crate::{blocking, sqlite, tasks, timers};
+use crate::{blocking, sets, sqlite, tasks, timers};
 
 /// A way to write the programs.
 #[derive(Debug)]
@@ -34,6 +34,7 @@ pub const PEERS: &[Peer] = &[
             let ran = actors::greenroom::run(case).or_else(|| tasks::run::<Greenroom>(case));
             let ran = ran.or_else(|| blocking::run::<Greenroom>(case));
             let ran = ran.or_else(|| timers::run::<Greenroom>(case));
+            let ran = ran.or_else(|| sets::run::<Greenroom>(case));
             ran.or_else(|| sqlite::run::<(Hosted<Connection>, Pinned)>(case))
         },
     },
@@ -42,7 +43,8 @@ pub const PEERS: &[Peer] = &[
         run: |case| {
             let ran = actors::tokio::run(case).or_else(|| tasks::run::<Tokio>(case));
             let ran = ran.or_else(|| blocking::run::<Tokio>(case));
-            ran.or_else(|| timers::run::<Tokio>(case))
+            let ran = ran.or_else(|| timers::run::<Tokio>(case));
+            ran.or_else(|| sets::run::<Tokio>(case))
         },
     },
     Peer {

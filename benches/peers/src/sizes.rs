@@ -99,6 +99,9 @@ pub const WATCH: Duration = Duration::from_secs(5);
 pub const YIELDS: u64 = 1_000_000;
 /// Tasks of each of the two halves of `task_spawn`.
 pub const TASKS: u64 = 1_000_000;
+/// Tasks of a set of `task_set`, and the number of sets, one after another.
+pub const SET_TASKS: u64 = 10_000;
+pub const SETS: u64 = 100;
 /// Calls of `unblock`; windows of `unblock_windows`, and the calls of each; calls of
 /// `unblock_sleeping`, and how long each sleeps.
 pub const BLOCKING_CALLS: u64 = 100_000;
@@ -158,7 +161,7 @@ pub const THREAD_BURSTS: u64 = 100;
 pub const BURST_ACTORS: usize = 1000;
 /// Workers of `workers_64`.
 pub const WORKERS_MANY: usize = 64;
-/// Actors of `scatter` and `gather`, and the rounds.
+/// Actors of `scatter`, `gather` and `topic`, and the rounds.
 pub const MEMBERS: u64 = 1000;
 pub const MEMBER_ROUNDS: u64 = 1000;
 /// Actors of `asks_skewed`, as many clients, and the questions of each.

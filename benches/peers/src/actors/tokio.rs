@@ -50,6 +50,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::ManyWorkers => crowds::workers(),
         Case::Scatter => inside(crowds::scatter()),
         Case::Gather => inside(crowds::gather()),
+        Case::Topic => inside(crowds::topic()),
         Case::AsksSkewed => inside(crowds::asks()),
         Case::Message1K => inside(large::messages::<1024>(sizes::KIBIBYTES)),
         Case::Message64K => inside(large::messages::<65_536>(sizes::LARGE)),

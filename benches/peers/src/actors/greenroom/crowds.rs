@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use greenroom::registry::Group;
 use greenroom::{Context, Handle, concurrently, spawn};
 
 use super::{Question, echo, question, ring_tokens, teller};
 use crate::crowds::{self, Share, check_round, many_workers, per_member, picks, skewed};
 use crate::executors::Executor;
 use crate::executors::greenroom::Greenroom;
-use crate::figures::Figure;
+use crate::figures::{Figure, check};
 use crate::sizes::{MEMBER_ROUNDS, MEMBERS, SKEWED};
 
 /// Adds each number to its share.
@@ -63,6 +64,24 @@ pub async fn gather() -> Vec<Figure> {
             teller.tell(n).expect("the actor lives");
         }
         check_round(sums.recv().await.expect("all are told"));
+    }
+    per_member(begin)
+}
+
+/// Runs the case `topic`.
+pub async fn topic() -> Vec<Figure> {
+    const TOPIC: Group<u64> = Group::new("topic");
+    let (shares, mut sums) = Share::of_each(MEMBERS as usize, 1);
+    let members = shares.into_iter().map(|share| spawn!(counter(_, share)));
+    let members: Vec<_> = members.collect();
+    for member in &members {
+        TOPIC.join(member).expect("it is open");
+    }
+    let begin = Instant::now();
+    for n in 0..MEMBER_ROUNDS {
+        let sent = TOPIC.broadcast(n).sent as u64;
+        check("members", sent, MEMBERS);
+        check("sum", sums.recv().await.expect("all are told"), n * MEMBERS);
     }
     per_member(begin)
 }

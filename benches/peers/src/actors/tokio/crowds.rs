@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
+use tokio::sync::broadcast;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{Question, echo, question, ring_tokens, teller};
 use crate::crowds::{self, Share, check_round, many_workers, per_member, picks, skewed};
 use crate::executors::Executor;
 use crate::executors::tokio::Tokio;
-use crate::figures::Figure;
+use crate::figures::{Figure, check};
 use crate::sizes::{MEMBER_ROUNDS, MEMBERS, SKEWED};
 
 /// Adds each number to its share.
@@ -60,6 +61,31 @@ pub async fn scatter() -> Vec<Figure> {
     }
     per_member(begin)
 }
+
+async fn member(mut topic: broadcast::Receiver<u64>, mut share: Share) {
+    while let Ok(n) = topic.recv().await {
+        share.add(n);
+    }
+}
+
+/// Runs the case `topic`.
+pub async fn topic() -> Vec<Figure> {
+    let (topic, _) = broadcast::channel(TOPIC_ROOM);
+    let (shares, mut sums) = Share::of_each(MEMBERS as usize, 1);
+    for share in shares {
+        tokio::spawn(member(topic.subscribe(), share));
+    }
+    let begin = Instant::now();
+    for n in 0..MEMBER_ROUNDS {
+        let sent = topic.send(n).expect("there are members") as u64;
+        check("members", sent, MEMBERS);
+        check("sum", sums.recv().await.expect("all are told"), n * MEMBERS);
+    }
+    per_member(begin)
+}
+
+/// The room in the channel: a message is received before the next one is sent.
+const TOPIC_ROOM: usize = 16;
 
 /// Runs the case `gather`.
 pub async fn gather() -> Vec<Figure> {

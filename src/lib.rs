@@ -226,8 +226,8 @@ pub use pinned::{Hosted, Pinned, Stage, spawn_local};
 pub use request::concurrently::{concurrently, try_concurrently};
 pub use request::{retry::retry, sequentially::sequentially};
 pub use runtime::{
-    ActorReport, ActorStatus, ActorWait, BlockingStats, Builder, Continues, Driver, KeepAlive,
-    LongTurn, Observer, Runtime, ShutdownReport, Stats, TaskBuilder, Warning, note_wait, run,
+    ActorStatus, ActorWait, BlockingStats, Builder, Continues, Driver, KeepAlive, LongTurn,
+    Observer, Runtime, ShutdownReport, Stats, TaskBuilder, TaskReport, Warning, note_wait, run,
     spawn, task, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;

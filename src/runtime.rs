@@ -64,7 +64,7 @@ pub use observed::{is_noted, write_note};
 pub use observer::Observer;
 pub(crate) use options::print_fault;
 pub use quiescence::KeepAlive;
-pub use report::{ActorReport, ActorWait, note_wait};
+pub use report::{ActorWait, TaskReport, note_wait};
 pub use shutdown_state::ShutdownReport;
 pub use stats::Stats;
 pub(crate) use thread_set::ThreadStart;

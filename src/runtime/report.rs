@@ -1,4 +1,4 @@
-//! What the actors of a runtime wait for, at a moment.
+//! What the actors and tasks of a runtime wait for, at a moment.
 
 use std::fmt;
 use std::task::Waker;
@@ -31,22 +31,26 @@ pub enum ActorWait {
     Other,
 }
 
-/// A live actor, and what it waits for.
+/// A live actor or a pending plain task, and what it waits for.
 ///
 /// It displays as one line, for example
-/// `"a" #1 (src/main.rs:12) waits for the answer of "b" #2`.
+/// `"a" #1 (src/main.rs:12) waits for the answer of "b" #2`. A plain task without a name is called
+/// after its type.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct ActorReport {
-    /// The state of the actor.
-    pub status: ActorStatus,
-    /// What it waits for; empty if it is in a turn, or is ready for one. One of them is enough to
-    /// wake it.
+pub struct TaskReport {
+    /// The actor or task.
+    pub task: TaskInfo,
+    /// The state of the actor; `None` for a plain task.
+    pub actor: Option<ActorStatus>,
+    /// What it waits for; empty for an actor that is in a turn, or is ready for one. One of them is
+    /// enough to wake it. Of a plain task it is not known, so this is [`ActorWait::Other`].
     pub waits: Vec<ActorWait>,
 }
 
 impl Runtime {
-    /// Returns what each live actor waits for, the oldest actor first.
+    /// Returns what each live actor waits for, the oldest actor first, and then the plain tasks that
+    /// [`tasks`](Runtime::tasks) returns, by their numbers.
     ///
     /// Only a runtime with the option [`endless_waits`](crate::Builder::endless_waits), the default
     /// in debug builds, knows for whom an actor waits. Any other knows whether an actor waits for a
@@ -56,10 +60,11 @@ impl Runtime {
     /// right for a moment during this call, and not for the same moment as that of another one.
     ///
     /// # Blocking
-    /// As [`stats`](Runtime::stats).
+    /// As [`tasks`](Runtime::tasks).
     ///
     /// ```
     /// use greenroom::{ActorWait, Context, Runtime, spawn};
+    /// use std::future::pending;
     ///
     /// async fn sink(mut cx: Context<u32>) {
     ///     while cx.recv().await.is_some() {}
@@ -67,24 +72,35 @@ impl Runtime {
     ///
     /// let runtime = Runtime::new()?;
     /// let sink = spawn!(sink(_), on = &runtime);
+    /// let reader = greenroom::task("reader").spawn_on(&runtime, pending::<()>());
     /// runtime.run_until_quiescent();
     /// let report = runtime.report();
     /// assert_eq!(report[0].waits, [ActorWait::Message]);
     /// println!("{}", report[0]); // sink #1 (src/main.rs:8) waits for a message
-    /// # drop(sink);
+    /// assert_eq!(report[1].task.name(), Some("reader"));
+    /// # drop((sink, reader));
     /// # Ok::<(), greenroom::BuildError>(())
     /// ```
     #[track_caller]
-    pub fn report(&self) -> Vec<ActorReport> {
+    pub fn report(&self) -> Vec<TaskReport> {
         self.inner.check_process();
         // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
         self.inner.engine().apply(&self.inner, DueEffects::All);
         let seen = self.inner.see_actors();
-        let report = |actor| ActorReport {
-            status: self.inner.status_of(actor),
+        let actor = |actor: &SeenActor| TaskReport {
+            task: actor.info.clone(),
+            actor: Some(self.inner.status_of(actor)),
             waits: seen.waits_of(actor),
         };
-        seen.actors.values().map(report).collect()
+        let task = |task| TaskReport {
+            task,
+            actor: None,
+            waits: vec![ActorWait::Other],
+        };
+        let mut tasks = self.tasks();
+        tasks.sort_unstable_by_key(TaskInfo::id);
+        let tasks = tasks.into_iter().map(task);
+        seen.actors.values().map(actor).chain(tasks).collect()
     }
 }
 
@@ -145,14 +161,18 @@ impl fmt::Display for ActorWait {
     }
 }
 
-impl fmt::Display for ActorReport {
+impl fmt::Display for TaskReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_task(f, &self.status.task, self.status.spawned_at)?;
+        match &self.actor {
+            Some(actor) => write_task(f, &self.task, actor.spawned_at)?,
+            None if self.task.name().is_some() => self.task.fmt(f)?,
+            None => write!(f, "{} #{}", self.task.called(), self.task.id())?,
+        }
         for (index, wait) in self.waits.iter().enumerate() {
             let before = if index == 0 { " waits for" } else { " or" };
             write!(f, "{before} {wait}")?;
         }
-        match self.status.mailbox {
+        match self.actor.as_ref().map_or(0, |actor| actor.mailbox) {
             _ if self.waits.is_empty() => f.write_str(" runs")?,
             0 => {}
             1 => f.write_str(", with 1 message")?,

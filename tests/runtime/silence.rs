@@ -304,17 +304,15 @@ fn a_report_tells_what_each_actor_waits_for() {
         let patients: Vec<_> = patients.collect();
         let waits = |name: &str| {
             let report = runtime.report();
-            let mut of = report
-                .iter()
-                .filter(|it| it.status.task.name() == Some(name));
+            let mut of = report.iter().filter(|it| it.task.name() == Some(name));
             of.next().unwrap().waits.clone()
         };
         for (name, patient) in names.into_iter().zip(&patients) {
             let id = runtime
                 .report()
                 .into_iter()
-                .find(|it| it.status.task.name() == Some("mute"));
-            let to = id.unwrap().status.task;
+                .find(|it| it.task.name() == Some("mute"));
+            let to = id.unwrap().task;
             let expected = match (name, is_noted) {
                 ("receives", _) => ActorWait::Message,
                 ("asks", true) => ActorWait::Answer(to),
@@ -337,6 +335,34 @@ fn a_report_tells_what_each_actor_waits_for() {
         }
         mute.kill();
     }
+}
+
+#[test]
+fn a_report_has_the_names_of_plain_tasks_after_the_actors() {
+    async fn fetch(_page: u32) {
+        pending::<()>().await;
+    }
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let reader = greenroom::task("reader").spawn_on(&runtime, pending::<()>());
+    let actor = spawn!(shy(_), name = "a", on = &runtime);
+    let fetch = runtime.spawn(fetch(1));
+    runtime.run_until_quiescent();
+    let report = runtime.report();
+    let called: Vec<_> = report.iter().map(|it| it.task.called()).collect();
+    assert_eq!(called[0], "a");
+    assert_eq!(called.len(), 3);
+    assert!(called.contains(&"reader".into()) && called.contains(&"fetch".into()));
+    for task in &report[1..] {
+        assert!(task.actor.is_none());
+        let text = task.to_string();
+        let begins = [r#""reader" #"#, "fetch #"].map(|name| text.starts_with(name));
+        assert!(begins.contains(&true), "{text}");
+        assert!(
+            text.ends_with(" waits for something that nothing has noted"),
+            "{text}"
+        );
+    }
+    drop((reader, actor, fetch));
 }
 
 #[test]

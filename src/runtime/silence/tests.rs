@@ -495,6 +495,6 @@ fn with_a_driver_waits_are_noted_and_not_reported() {
     settle(&runtime);
     assert_eq!(runtime.inner.until_silence(), None);
     let report = runtime.report();
-    let asks = |actor: &crate::ActorReport| matches!(actor.waits[..], [ActorWait::Answer(_)]);
+    let asks = |actor: &crate::TaskReport| matches!(actor.waits[..], [ActorWait::Answer(_)]);
     assert!(report.iter().all(asks), "{report:?}");
 }

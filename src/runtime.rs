@@ -35,6 +35,7 @@ mod shutdown;
 mod shutdown_state;
 mod silence;
 mod silence_state;
+mod start_retry;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -66,6 +67,7 @@ pub(crate) use options::print_fault;
 pub use quiescence::KeepAlive;
 pub use report::{ActorWait, TaskReport, note_wait};
 pub use shutdown_state::ShutdownReport;
+pub(crate) use start_retry::StartRetry;
 pub use stats::Stats;
 pub(crate) use thread_set::ThreadStart;
 pub use warning::{Continues, LongTurn, Warning};

@@ -12,10 +12,11 @@ use super::board::{Board, BoardRules, JobTicket};
 use super::cell::{JobAttempt, Work};
 use super::error::JobError;
 use super::status::Status;
-use super::worker::{MarketWorker, StartRetry};
+use super::worker::MarketWorker;
 use crate::contain::{KeptWaker, contain};
 use crate::directory::HashedKey;
 use crate::instant::Instant;
+use crate::runtime::StartRetry;
 use crate::sync::mutant;
 
 #[derive(Clone, Copy)]

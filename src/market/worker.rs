@@ -1,4 +1,4 @@
-//! A worker as its market and its job see it, and when one without a thread is tried again.
+//! A worker as its market and its job see it.
 //!
 //! Its market is known by an address, which is compared and never followed.
 
@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::mutant;
 
 pub(super) struct MarketWorker {
     parker: Parker,
@@ -112,38 +111,4 @@ fn with<R>(look: impl FnOnce(&MarketWorker) -> R) -> Option<R> {
 /// Returns whether a worker of the market at this address runs the calling code.
 pub(super) fn is_inside(market: usize) -> bool {
     with(|worker| worker.market == market).unwrap_or(false)
-}
-
-/// How long a market waits before it tries again: after each failure twice as long.
-#[derive(Default)]
-pub(super) struct StartRetry {
-    last: Option<Duration>,
-    /// A try is due. At most one is at a time.
-    is_armed: bool,
-}
-
-impl StartRetry {
-    const FIRST: Duration = Duration::from_millis(10);
-    const LAST: Duration = Duration::from_secs(1);
-
-    /// Returns the time until the next try, or `None` if one is due already.
-    pub(super) fn arm(&mut self) -> Option<Duration> {
-        let was_armed = std::mem::replace(&mut self.is_armed, true);
-        if was_armed || mutant("a_failed_start_is_not_tried_again") {
-            return None;
-        }
-        let next = self.last.map_or(Self::FIRST, |last| last * 2);
-        self.last = Some(next.min(Self::LAST));
-        self.last
-    }
-
-    /// Notes that the time is over.
-    pub(super) fn fire(&mut self) {
-        self.is_armed = false;
-    }
-
-    /// Notes that a worker has a thread.
-    pub(super) fn has_succeeded(&mut self) {
-        self.last = None;
-    }
 }

@@ -6,6 +6,8 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Duration;
 
 use super::blocking_pool::{BlockingLimits, BlockingPool, Borrower, NoThread, Turns};
 use super::context::{self, Role, ThreadContext};
@@ -15,11 +17,13 @@ use super::options::print_fault;
 use super::thread_set::ThreadSet;
 use super::thread_set::ThreadStart;
 use super::worker_thread::{run_worker, work};
-use crate::contain::contain;
+use crate::contain::{KeptWaker, contain};
 use crate::error::UnhandledFault;
+use crate::instant::Instant;
 use crate::scheduler::{WorkerEnd, WorkerLocal};
 use crate::sync::{PerProcess, Process, mutant};
 use crate::task::{Executor, Runnable, Task, TaskHooks, is_large, spawn};
+use crate::timers::{DeadlineKind, TimerClock, TimerThread};
 
 /// Runs `job` on a thread that may block, and returns a task for its value.
 ///
@@ -36,7 +40,9 @@ use crate::task::{Executor, Runnable, Task, TaskHooks, is_large, spawn};
 /// A thread without a job ends after 10 s, or after
 /// [`blocking_idle`](crate::Builder::blocking_idle). The last one stays.
 ///
-/// If no thread can be started and the pool has none, the job runs on the calling thread.
+/// If no thread can be started and the pool has none, the job runs on the calling thread. If the
+/// pool has threads and all of them are busy, the job waits. A start is tried again after 10 ms, and
+/// then each time after twice as long, up to 1 s.
 ///
 /// # Cancel safety
 /// Dropping the task before the job has begun cancels the job. A job that has begun runs to its
@@ -227,12 +233,15 @@ impl BlockingExecutor {
 
     /// Runs the jobs for which there is no thread.
     fn run_refused(&self, brought: Result<(), NoThread>) {
-        let jobs = brought.err().map(|none| none.jobs);
-        if jobs.is_some() {
-            // The pool has a thread less than it was about to have.
-            self.runtime.as_ref().inspect(|it| it.shutdown.progress());
+        let Err(NoThread { jobs, again, .. }) = brought else {
+            return;
+        };
+        // The pool has a thread less than it was about to have.
+        self.runtime.as_ref().inspect(|it| it.shutdown.progress());
+        if let Some(delay) = again {
+            self.start_later(delay);
         }
-        for job in jobs.into_iter().flatten() {
+        for job in jobs {
             substitute(self.runtime.as_ref(), job);
         }
     }
@@ -277,9 +286,38 @@ impl Turns for BlockingExecutor {
         BlockingExecutor::of(self.runtime.clone()).start_thread(None)
     }
 
+    fn start_later(&self, delay: Duration) {
+        let clock: Arc<dyn TimerClock> = match &self.runtime {
+            Some(runtime) => runtime.clone(),
+            None => match TimerThread::get() {
+                Ok(clock) => clock,
+                // Jobs wait for another thread, or for the start that the next job tries.
+                Err(_) => return,
+            },
+        };
+        let (waker, at) = (
+            Waker::from(Arc::new(self.clone())),
+            clock.fires_at(Instant::now() + delay),
+        );
+        let (timers, kept) = (clock.timers(), KeptWaker::new(&waker));
+        if let Some((_, earliest)) = timers.insert(at, DeadlineKind::Event, kept) {
+            clock.armed(earliest, &waker);
+        }
+    }
+
     fn leave(&self) {
         let (_, threads) = self.pool();
         threads.leave();
+    }
+}
+
+/// As a waker, the executor tries again to start a thread.
+impl Wake for BlockingExecutor {
+    fn wake(self: Arc<Self>) {
+        if self.process.is_current() {
+            let (pool, _) = self.pool();
+            self.run_refused(pool.bring_again(|| self.start_thread(None)));
+        }
     }
 }
 

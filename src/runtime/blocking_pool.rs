@@ -8,6 +8,9 @@
 //! worker whose thread waits in `block_on`. The former worker joins the pool when its
 //! turn ends. A thread that has waited for long ends, unless it has waited longest of all.
 //!
+//! If the system does not start a thread, jobs may wait for those that there are. These may wait for
+//! the jobs, so a start is tried again after some time.
+//!
 //! # Invariants
 //! - POOL-1: a thread in `idle` is woken by the thread that has taken it from there, and by no
 //!   other one. So a thread whose time is over ends only if it is still in `idle`.
@@ -17,6 +20,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use super::start_retry::StartRetry;
 use crate::contain::drop_refused;
 use crate::error::BuildError;
 use crate::instant::Instant;
@@ -68,6 +72,9 @@ pub(super) trait Turns {
     /// Starts one more thread of the pool.
     fn start(&self) -> io::Result<()>;
 
+    /// Calls [`BlockingPool::bring_again`] after this time.
+    fn start_later(&self, delay: Duration);
+
     /// Notes that the thread runs nothing any more.
     fn leave(&self);
 }
@@ -100,6 +107,7 @@ struct Jobs {
     /// How many threads were started, and how many starts have failed.
     started: u64,
     failed_starts: u64,
+    retry: StartRetry,
     /// By their addresses.
     borrowers: BTreeMap<usize, Weak<dyn Borrower>>,
 }
@@ -178,6 +186,16 @@ impl BlockingPool {
         start: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), NoThread> {
         self.bring(self.state.lock(), start)
+    }
+
+    /// Does the same when the time after a failed start is over.
+    pub(super) fn bring_again(
+        &self,
+        start: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), NoThread> {
+        let mut state = self.state.lock();
+        state.retry.fire();
+        self.bring(state, start)
     }
 
     /// Brings one more thread to the jobs if there are jobs and no thread is on its way.
@@ -273,7 +291,9 @@ impl BlockingPool {
             _ => VecDeque::new(),
         };
         let jobs = jobs.into_iter().map(|waiting| waiting.job).collect();
-        NoThread { error, jobs }
+        let is_wanted = displaced == 0 && !state.jobs.is_empty();
+        let again = is_wanted.then(|| state.retry.arm()).flatten();
+        NoThread { error, jobs, again }
     }
 
     /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or after
@@ -285,6 +305,7 @@ impl BlockingPool {
             worker: SpinLock::new(None),
         });
         let mut state = self.state.lock();
+        state.retry.has_succeeded();
         loop {
             if std::mem::take(&mut for_jobs) {
                 state.is_coming = false;
@@ -293,8 +314,11 @@ impl BlockingPool {
                 if mutant("a_thread_with_a_job_brings_no_other") {
                     drop(state);
                 } else {
-                    // If none starts, this thread runs the other jobs later.
-                    drop(self.bring(state, || turns.start()));
+                    // If none starts, this thread runs the other jobs later, unless a later one does.
+                    let brought = self.bring(state, || turns.start());
+                    if let Some(delay) = brought.err().and_then(|none| none.again) {
+                        turns.start_later(delay);
+                    }
                 }
                 turns.run(job);
                 state = self.state.lock();
@@ -444,8 +468,8 @@ pub struct BlockingStats {
     pub longest_wait: Option<Duration>,
     /// The number of threads that were ever started.
     pub started: u64,
-    /// How often the system has not started a thread. Jobs then wait for another thread, or run on
-    /// the thread that has spawned them if there is none.
+    /// How often the system has not started a thread. Jobs then wait for another thread, or for the
+    /// next try, or run on the thread that has spawned them if there is no thread.
     pub failed_starts: u64,
 }
 
@@ -457,4 +481,6 @@ pub(crate) struct NoThread {
     pub(crate) error: io::Error,
     /// The jobs that the caller must run, because no thread is left to run them.
     pub(crate) jobs: VecDeque<Runnable>,
+    /// After which time the caller must call [`BlockingPool::bring_again`].
+    pub(super) again: Option<Duration>,
 }

@@ -1,7 +1,7 @@
 //! `Builder::around_threads`: a function around the whole life of each thread of a runtime.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use greenroom::policy::Simulated;
@@ -375,5 +375,38 @@ fn a_simulated_runtime_never_calls_the_function() {
         assert_eq!(sum, 7);
         drop(runtime);
         assert_eq!(called.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn a_blocking_thread_that_does_not_start_is_tried_again() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let is_failing = fails.clone();
+    within(WATCH, move || {
+        // A thread for which the function does not call `run` has not started.
+        let around = move |run: &mut dyn FnMut()| {
+            if !is_failing.load(Ordering::SeqCst) {
+                run();
+            }
+        };
+        let runtime = builder().around_threads(around).build().unwrap();
+        let (begun, end) = (Gate::default(), Gate::default());
+        let (begins, ends) = (begun.clone(), end.clone());
+        let first = inside(&runtime, || {
+            unblock(move || {
+                begins.open();
+                drive(ends.wait());
+            })
+        });
+        drive(begun.wait());
+        fails.store(true, Ordering::SeqCst);
+        // This call ends the first one, which has the only thread.
+        let second = inside(&runtime, || unblock(move || end.open()));
+        until(|| runtime.stats().blocking.failed_starts >= 3);
+        assert_eq!(runtime.stats().blocking.queued, 1);
+        fails.store(false, Ordering::SeqCst);
+        drive(second);
+        drive(first);
+        assert_eq!(runtime.stats().blocking.threads, 2);
     });
 }

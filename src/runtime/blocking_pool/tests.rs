@@ -1,6 +1,7 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{BlockingLimits, BlockingPool, Turns};
 use crate::error::UnhandledFault;
@@ -37,6 +38,7 @@ struct Counts<'a> {
     pool: &'a BlockingPool,
     started: Cell<usize>,
     run: Cell<usize>,
+    later: RefCell<Vec<u128>>,
 }
 
 impl Turns for Counts<'_> {
@@ -57,6 +59,10 @@ impl Turns for Counts<'_> {
         Ok(())
     }
 
+    fn start_later(&self, delay: Duration) {
+        self.later.borrow_mut().push(delay.as_millis());
+    }
+
     fn leave(&self) {}
 }
 
@@ -67,6 +73,7 @@ fn a_burst_starts_one_thread_and_that_thread_the_next() {
         pool: &pool,
         started: Cell::new(0),
         run: Cell::new(0),
+        later: RefCell::default(),
     };
     for _ in 0..10 {
         assert!(pool.push(job(), || turns.start()).is_ok());
@@ -90,4 +97,66 @@ fn a_thread_that_does_not_start_leaves_the_jobs_to_its_caller_or_to_other_thread
     assert_eq!((stats.threads, stats.idle, stats.queued), (1, 0, 2));
     assert_eq!((stats.started, stats.failed_starts), (1, 1));
     assert!(stats.longest_wait.is_some());
+}
+
+#[test]
+fn a_start_that_fails_is_tried_again_after_ever_longer_times() {
+    let pool = BlockingPool::new(String::new(), BlockingLimits::default());
+    let fails = || Err(io::ErrorKind::OutOfMemory.into());
+    assert!(pool.push(job(), || Ok(())).is_ok());
+    assert!(pool.push(job(), fails).is_ok(), "a thread is on its way");
+    let turns = Fails {
+        pool: &pool,
+        later: Cell::new(None),
+        run: Cell::new(0),
+    };
+    pool.serve(&turns, true);
+    assert_eq!((turns.run.get(), turns.later.get()), (2, None));
+    // Each of nine times another one beside it, and the first one.
+    assert_eq!(pool.stats().failed_starts, 19);
+    assert_eq!(pool.stats().started, 2);
+}
+
+/// A thread of which the first job does not end before another thread was started.
+struct Fails<'a> {
+    pool: &'a BlockingPool,
+    later: Cell<Option<Duration>>,
+    run: Cell<usize>,
+}
+
+impl Turns for Fails<'_> {
+    fn run_worker(&self, _index: usize) -> bool {
+        true
+    }
+
+    fn run(&self, job: Runnable) {
+        self.run.set(self.run.get() + 1);
+        job.run();
+        if self.run.get() == 2 {
+            return self.pool.close();
+        }
+        for millis in [10, 20, 40, 80, 160, 320, 640, 1000, 1000] {
+            let delay = self.later.take().expect("it is tried again");
+            assert_eq!(delay.as_millis(), millis);
+            let fails = || Err(io::ErrorKind::OutOfMemory.into());
+            // Another try is not due as well.
+            let other = self.pool.bring_more(fails).unwrap_err();
+            assert_eq!((other.jobs.len(), other.again), (0, None));
+            let again = self.pool.bring_again(fails).unwrap_err();
+            assert_eq!(again.jobs.len(), 0);
+            self.later.set(again.again);
+        }
+        assert!(self.pool.bring_again(|| Ok(())).is_ok());
+        self.later.set(None);
+    }
+
+    fn start(&self) -> io::Result<()> {
+        Err(io::ErrorKind::OutOfMemory.into())
+    }
+
+    fn start_later(&self, delay: Duration) {
+        self.later.set(Some(delay));
+    }
+
+    fn leave(&self) {}
 }

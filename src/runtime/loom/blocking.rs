@@ -26,6 +26,8 @@ impl Turns for Runs {
         no_thread()
     }
 
+    fn start_later(&self, _delay: Duration) {}
+
     fn leave(&self) {}
 }
 

@@ -63,7 +63,9 @@ fn a_group_keeps_no_more_messages_than_it_is_told_to(home: &Home) {
     };
     home.block_on(async {
         NUMBERS.replay(5);
-        (0..9).for_each(|number| drop(NUMBERS.broadcast(number)));
+        for number in 0..9 {
+            NUMBERS.broadcast(number);
+        }
         assert_eq!(received(&[]).await, [4, 5, 6, 7, 8]);
         assert_eq!(received(&[7]).await, [4, 5, 6, 7, 8]);
         assert_eq!(received(&[2]).await, [7, 8]);
@@ -105,7 +107,9 @@ fn a_bounded_mailbox_misses_what_it_has_no_room_for(home: &Home) {
     );
     home.block_on(async {
         NUMBERS.replay(3);
-        (1..=3).for_each(|number| drop(NUMBERS.broadcast(number)));
+        for number in 1..=3 {
+            NUMBERS.broadcast(number);
+        }
         NUMBERS.join(&member).unwrap();
         let received = member.join().await.unwrap();
         assert_eq!(received[..2], [1, 2]);

@@ -8,7 +8,7 @@ use greenroom::policy::Simulated;
 use greenroom::registry::{Group, GroupWatch, Membership};
 use greenroom::{Handle, Runtime, actor, spawn, yield_now};
 
-use super::idle;
+use super::{idle, outside};
 use crate::support::{Home, WATCH, in_every_home, within};
 
 const TOPIC: Group<u32> = Group::new("topic");
@@ -143,7 +143,7 @@ fn a_watch_ends_with_its_runtime() {
         let (mut watch, mut early) = (group.watch(), group.watch());
         let member = home.spawn(actor(idle::<u32>));
         group.join(&member).unwrap();
-        home.runtime.shutdown();
+        outside(home.runtime.shutdown());
         let mut left = group.watch();
         for watch in [&mut watch, &mut early, &mut left] {
             assert!(watch.next().now_or_never().is_some_and(|it| it.is_none()));

@@ -290,9 +290,12 @@ pub fn packets(bytes: &[u8]) {
     }
     assert!(posts.len() <= 4 * came, "{} for {came}", posts.len());
     assert!(state.counts().links.get() <= came as u64);
+    state.shut();
     // The tasks hold the engine until they have ended.
-    drop(engine.stop());
     block_on(engine.run());
+    let left = Arc::downgrade(&engine);
+    drop((engine, state));
+    assert!(left.upgrade().is_none(), "links that are down hold the engine");
 }
 
 #[cfg(test)]

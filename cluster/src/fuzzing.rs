@@ -295,7 +295,10 @@ pub fn packets(bytes: &[u8]) {
     block_on(engine.run());
     let left = Arc::downgrade(&engine);
     drop((engine, state));
-    assert!(left.upgrade().is_none(), "links that are down hold the engine");
+    assert!(
+        left.upgrade().is_none(),
+        "links that are down hold the engine"
+    );
 }
 
 #[cfg(test)]

@@ -17,8 +17,10 @@ pub(super) fn call_after(delay: Duration, call: impl FnOnce() + Send + 'static) 
     Arc::new(later).poll();
 }
 
-/// A call that is due when its sleep ends.
-struct LaterCall(Mutex<Option<(Sleep, Box<dyn FnOnce() + Send>)>>);
+/// A call that is due when its sleep ends, until it is made.
+struct LaterCall(Mutex<Option<(Sleep, BoxedCall)>>);
+
+type BoxedCall = Box<dyn FnOnce() + Send>;
 
 impl LaterCall {
     fn poll(self: &Arc<Self>) {

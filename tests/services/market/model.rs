@@ -400,8 +400,8 @@ impl Producer {
     }
 }
 
-async fn history(seed: u64) {
-    let mut draws = Draws::of(seed, 0);
+/// Builds a market of drawn options, and the book of its jobs.
+fn market_and_book(seed: u64, draws: &mut Draws) -> (Market<u32>, Arc<Mutex<Book>>) {
     let capacity_per_key = draws.below(3).saturating_sub(1);
     let (workers, room) = (1 + draws.below(3), 1 + draws.below(4));
     let mut options = Draws::of(seed, 99);
@@ -441,6 +441,12 @@ async fn history(seed: u64) {
         is_closed: false,
         is_stopped: false,
     }));
+    (market, book)
+}
+
+async fn history(seed: u64) {
+    let mut draws = Draws::of(seed, 0);
+    let (market, book) = market_and_book(seed, &mut draws);
     let producer = |number| Producer {
         market: market.clone(),
         book: book.clone(),

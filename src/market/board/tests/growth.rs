@@ -66,7 +66,7 @@ impl Filled {
             4 => {
                 let at = self.random.usize(..self.tickets.len());
                 let ticket = self.tickets.swap_remove(at);
-                drop(self.board.remove(ticket, self.now));
+                let _ = self.board.remove(ticket, self.now);
             }
             _ => {
                 self.now = self.now + Duration::from_micros(10);

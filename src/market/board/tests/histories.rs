@@ -44,7 +44,7 @@ impl History {
         let mut random = Rng::with_seed(seed);
         let mut rules = BoardRules::plain([0, 0, 1, 6][random.usize(0..4)]);
         // One history in three has none of the options.
-        if seed % 3 > 0 {
+        if !seed.is_multiple_of(3) {
             let millis = |random: &mut Rng| Duration::from_millis(random.u64(1..30));
             rules.aging = random.bool().then(|| millis(&mut random));
             rules.rate = random

@@ -11,11 +11,11 @@ use super::error::{KeyError, KeyedTellError};
 use super::state::{EndRequest, KeyShard, KeyState, Tenant};
 use crate::actor::Address;
 use crate::directory::{HashedKey, KeySlot};
-use crate::error::SpawnProblem;
+use crate::error::{Deadlock, SpawnProblem};
 use crate::registry::member::observe;
 use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering;
-use crate::task::TaskInfo;
+use crate::task::{TaskInfo, run};
 use crate::waiters::Waiters;
 
 /// What a caller finds under a key.
@@ -74,7 +74,7 @@ where
                 }
                 KeyLook::Open(address)
             }
-            Tenant::Starting | Tenant::Stopped(_) => KeyLook::Busy,
+            Tenant::Starting(_) | Tenant::Stopped(_) => KeyLook::Busy,
             Tenant::Held(_) | Tenant::Released(_) => self.hold_again(shard, slot),
         }
     }
@@ -258,7 +258,12 @@ where
         let ending = match &state.tenant {
             Tenant::Held(_) | Tenant::Released(_) => return Ok(None),
             Tenant::Stopped(address) => Some(address.info()),
-            Tenant::Starting => None,
+            Tenant::Starting(actor) if *actor != 0 && *actor == run::actor_id() => {
+                let own = run::current_actor().map(|own| format!("{own} → {own}"));
+                let own = Deadlock::new(own.unwrap_or_default(), true);
+                return Err(KeyError::Deadlock(own));
+            }
+            Tenant::Starting(_) => None,
         };
         Ok(Some((state.waits(), ending)))
     }
@@ -281,7 +286,7 @@ where
             return false;
         };
         let state = &mut shard.keys[slot];
-        if let Tenant::Starting = state.tenant {
+        if let Tenant::Starting(_) = state.tenant {
             return !std::mem::replace(&mut state.is_removed, true);
         }
         let stopped = self.stop_in(&mut shard, slot);

@@ -291,7 +291,7 @@ impl<K, M> KeyedCore<K, M> {
                     .filter_map(|(.., state)| match &state.tenant {
                         Tenant::Held(address) => Some(address.clone()),
                         Tenant::Released(address) => address.upgrade_now(),
-                        Tenant::Starting | Tenant::Stopped(_) => None,
+                        Tenant::Starting(_) | Tenant::Stopped(_) => None,
                     }),
             );
         }

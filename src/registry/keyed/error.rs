@@ -27,7 +27,9 @@ pub enum KeyError {
     /// The set was [stopped](super::Keyed::stop).
     Stopped,
     /// The caller is an actor that ends, and would wait for its own end. It is the actor of this key
-    /// itself, or that one ends as well and waits for the caller, perhaps through others.
+    /// itself, or that one ends as well and waits for the caller, perhaps through others. Or the
+    /// caller is the actor of this key, and would wait until its mailbox has room for all messages
+    /// that have waited for it.
     Deadlock(Deadlock),
 }
 

@@ -79,7 +79,12 @@ where
             let mut shard = self.at(at);
             shard.keys[at.slot].push_front(refused.into_inner());
             if is_full {
+                let state = &mut shard.keys[at.slot];
+                state.tenant = Tenant::Starting(address.id());
+                // The actor itself may wait, and would wait for ever.
+                let (waits, _) = state.take_waits();
                 drop(shard);
+                waits.inspect(|waits| waits.wake_all());
                 let rest = KeyForwarding::new(self, at, Some(address.clone()));
                 return rest.spawn(None);
             }

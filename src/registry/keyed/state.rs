@@ -15,8 +15,8 @@ use crate::waiters::Waiters;
 
 /// The actor of a key.
 pub(super) enum Tenant<M> {
-    /// It is being started.
-    Starting,
+    /// It is being started. Once it is, and has no room for all messages that wait: its number.
+    Starting(u64),
     /// It is open, and the set has an address of it.
     Held(Address<M>),
     /// The set has given up its address. The actor is open while there is another one, a source or a
@@ -31,7 +31,7 @@ impl<M> Tenant<M> {
     /// Returns the id of the actor, if it was started.
     pub(super) fn id(&self) -> Option<u64> {
         match self {
-            Tenant::Starting => None,
+            Tenant::Starting(_) => None,
             Tenant::Held(address) => Some(address.id()),
             Tenant::Released(address) => Some(address.id()),
             Tenant::Stopped(address) => Some(address.id()),
@@ -40,7 +40,7 @@ impl<M> Tenant<M> {
 
     fn weak(&self) -> Option<WeakAddress<M>> {
         match self {
-            Tenant::Starting => None,
+            Tenant::Starting(_) => None,
             Tenant::Held(address) => Some(address.downgrade()),
             Tenant::Released(address) => Some(address.clone()),
             Tenant::Stopped(address) => Some(WeakAddress::clone(address)),
@@ -58,7 +58,7 @@ impl<M> Tenant<M> {
     /// Asks the actor to end.
     pub(super) fn end(&self, how: EndRequest) {
         match (self, how) {
-            (Tenant::Starting, _) => {}
+            (Tenant::Starting(_), _) => {}
             (Tenant::Held(address), EndRequest::Stop) => address.stop(),
             (Tenant::Held(address), EndRequest::Kill) => address.kill(),
             (Tenant::Released(address), EndRequest::Stop) => address.stop(),
@@ -73,7 +73,7 @@ impl<M> Tenant<M> {
         match self {
             Tenant::Held(address) => address.addresses() == 1,
             Tenant::Released(address) => address.addresses() == 0,
-            Tenant::Starting | Tenant::Stopped(_) => false,
+            Tenant::Starting(_) | Tenant::Stopped(_) => false,
         }
     }
 }
@@ -119,7 +119,7 @@ impl<K, M> KeyState<K, M> {
     /// Creates the state of a key whose actor is being started, and counts.
     pub(super) fn starting() -> Self {
         KeyState {
-            tenant: Tenant::Starting,
+            tenant: Tenant::Starting(0),
             end: None,
             line: None,
             older: None,
@@ -274,7 +274,7 @@ impl<K, M> KeyShard<K, M> {
     /// itself, and to be dropped. Returns `None` if it was not open.
     pub(super) fn stop(&mut self, slot: KeySlot) -> Option<Tenant<M>> {
         let state = &mut self.keys[slot];
-        if let Tenant::Starting | Tenant::Stopped(_) = state.tenant {
+        if let Tenant::Starting(_) | Tenant::Stopped(_) = state.tenant {
             return None;
         }
         let weak = state.tenant.weak()?;

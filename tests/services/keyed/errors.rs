@@ -17,6 +17,7 @@ in_every_home!(
     a_function_that_panics_starts_no_actor_and_the_next_call_tries_again,
     an_actor_with_impossible_options_is_not_started,
     an_ending_actor_that_asks_for_its_own_key_gets_a_deadlock,
+    an_actor_without_room_for_what_waits_gets_a_deadlock_for_its_own_key,
     an_ending_actor_may_tell_its_own_key,
     a_full_mailbox_refuses_a_message_of_its_key,
     no_more_messages_wait_for_an_actor_than_it_has_room_for,
@@ -101,6 +102,46 @@ fn an_ending_actor_that_asks_for_its_own_key_gets_a_deadlock(home: &Home) {
         assert_eq!(first.ended().await, greenroom::End::Returned);
     });
     assert_eq!(log.take(), [8]);
+}
+
+fn an_actor_without_room_for_what_waits_gets_a_deadlock_for_its_own_key(home: &Home) {
+    let own = Arc::new(std::sync::OnceLock::<Keyed<u32, Option<Gate>>>::new());
+    let (of_set, made, log) = (own.clone(), AtomicUsize::new(0), Log::default());
+    let found = log.clone();
+    let make = move |key: u32| {
+        let (set, log) = (of_set.get().unwrap().clone(), log.clone());
+        // Two messages wait for the second actor, which has room for one.
+        let is_first = made.fetch_add(1, Ordering::SeqCst) == 0;
+        let actor = actor(async move |mut cx: Context<Option<Gate>>| {
+            if !is_first {
+                let refused = set.get_or_spawn(&key).await;
+                let Err(KeyError::Deadlock(cycle)) = refused else {
+                    panic!("{refused:?}");
+                };
+                let own = greenroom::current_actor().unwrap();
+                assert_eq!(cycle.as_str(), format!("{own} → {own}"));
+                log.add(key);
+            }
+            while let Some(gate) = cx.recv().await {
+                if let Some(gate) = gate {
+                    gate.wait().await;
+                }
+            }
+        });
+        actor.capacity(if is_first { 10 } else { 1 })
+    };
+    let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
+    own.set(set.clone()).unwrap();
+    home.block_on(async {
+        let gate = Gate::default();
+        set.tell(&7, Some(gate.clone())).unwrap();
+        set.remove(&7);
+        set.tell(&7, None).unwrap();
+        set.tell(&7, None).unwrap();
+        gate.open();
+        set.get_or_spawn(&7).await.unwrap();
+    });
+    assert_eq!(found.take(), [7]);
 }
 
 fn an_ending_actor_may_tell_its_own_key(home: &Home) {

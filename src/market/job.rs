@@ -142,17 +142,6 @@ impl<K, F> Job<K, F> {
         }));
         self
     }
-
-    /// Returns the job with other work, which does the same.
-    fn with<G>(self, change: impl FnOnce(F) -> G) -> Job<K, G> {
-        Job {
-            work: change(self.work),
-            key: self.key,
-            priority: self.priority,
-            delay: self.delay,
-            retry: self.retry,
-        }
-    }
 }
 
 /// Calls work, an `F` or a `Box<F>`, and puts its result into an `Option`. Returns whether it is an
@@ -174,16 +163,28 @@ where
 }
 
 impl<K, F> Job<K, F> {
-    /// Boxes the work, which is large.
+    /// Boxes the work, which is large. Without a function between, which would copy it once more.
     pub(super) fn boxed(self) -> Job<K, Box<F>> {
-        self.with(Box::new)
+        Job {
+            work: Box::new(self.work),
+            key: self.key,
+            priority: self.priority,
+            delay: self.delay,
+            retry: self.retry,
+        }
     }
 }
 
 impl<K, F> Job<K, Box<F>> {
     /// Undoes [`boxed`](Job::boxed).
     pub(super) fn unbox(self) -> Job<K, F> {
-        self.with(|work| *work)
+        Job {
+            work: *self.work,
+            key: self.key,
+            priority: self.priority,
+            delay: self.delay,
+            retry: self.retry,
+        }
     }
 }
 

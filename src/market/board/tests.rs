@@ -21,15 +21,8 @@ fn at(millis: u64) -> Instant {
 thread_local! {
     static IS_LOCKED: Cell<bool> = const { Cell::new(false) };
     static COMPARISONS: Cell<usize> = const { Cell::new(0) };
-    /// The comparisons of what is sorted.
-    static STEPS: Cell<usize> = const { Cell::new(0) };
     /// The comparison that panics, counted from here on; 0 for none.
     static PANICS_AT: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts a comparison of what is sorted.
-pub(super) fn count_step() {
-    STEPS.set(STEPS.get() + 1);
 }
 
 /// Runs code as under the lock of a market, where nothing of the user may be dropped.

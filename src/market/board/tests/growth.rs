@@ -3,6 +3,7 @@
 use fastrand::Rng;
 
 use super::*;
+use crate::market::board::ticket::STEPS;
 
 /// A board with all its rules, on which so many jobs wait.
 struct Filled {

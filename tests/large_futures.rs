@@ -33,6 +33,9 @@ const LARGE: usize = if cfg!(any(greenroom_poisoned, greenroom_tsan, greenroom_u
 /// The size where the request of the user is copied often in a debug build.
 const LESS: usize = LARGE / if cfg!(debug_assertions) { 2 } else { 1 };
 
+/// The size where what was refused is given back by value, and may have to be dropped on the way.
+const GIVEN_BACK: usize = if LARGE > 256 << 10 { 256 << 10 } else { LARGE };
+
 /// The environment variable that names the way for which the process was started.
 const WAY: &str = "GREENROOM_TEST_WAY";
 
@@ -50,8 +53,12 @@ async fn sized<const SIZE: usize>() -> u8 {
 
 /// Creates a closure as large as the futures.
 fn large_closure() -> impl FnOnce() -> u8 + Clone + Send + 'static {
-    let bytes = [1; LARGE];
-    move || black_box(&bytes)[LARGE / 2]
+    closure_of::<LARGE>()
+}
+
+fn closure_of<const SIZE: usize>() -> impl FnOnce() -> u8 + Clone + Send + 'static {
+    let bytes = [1; SIZE];
+    move || black_box(&bytes)[SIZE / 2]
 }
 
 async fn served(mut cx: Context<Reply<u8>>) {
@@ -193,7 +200,7 @@ ways! { LARGE_ONES, |builder| builder;
     }
     market_offer {
         let market = Market::<()>::builder().build().unwrap();
-        let Ok(job) = market.offer(Job::new(large_closure())).await else {
+        let Ok(job) = market.offer(Job::new(closure_of::<GIVEN_BACK>())).await else {
             panic!("the market is open")
         };
         job.await.unwrap()

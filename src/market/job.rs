@@ -33,11 +33,8 @@ pub struct Job<K, F> {
 
 impl<K, F> Job<K, F> {
     /// Creates a job of priority 0, without a key.
-    pub fn new<T>(work: F) -> Self
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
+    // Without a bound, so that a closure that can be called again is one for `retries`, too.
+    pub fn new(work: F) -> Self {
         Job {
             work,
             key: None,
@@ -201,6 +198,9 @@ impl<K: fmt::Debug, F> fmt::Debug for Job<K, F> {
 
 impl<K, F> OfferError<Job<K, Box<F>>> {
     /// Returns the error of a job whose work was boxed, as an output.
+    // Out of line: a job that was accepted needs no stack for the error.
+    #[cold]
+    #[inline(never)]
     pub(super) fn unbox<R>(self) -> Poll<Result<R, OfferError<Job<K, F>>>> {
         Poll::Ready(Err(match self {
             OfferError::Stopping(job) => OfferError::Stopping(job.unbox()),
@@ -211,6 +211,8 @@ impl<K, F> OfferError<Job<K, Box<F>>> {
 
 impl<K, F> TryOfferError<Job<K, Box<F>>> {
     /// Returns the error of a job whose work was boxed.
+    #[cold]
+    #[inline(never)]
     pub(super) fn unbox<R>(self) -> Result<R, TryOfferError<Job<K, F>>> {
         Err(match self {
             TryOfferError::Full(job) => TryOfferError::Full(job.unbox()),

@@ -33,8 +33,9 @@ const LARGE: usize = if cfg!(any(greenroom_poisoned, greenroom_tsan, greenroom_u
 /// The size where the request of the user is copied often in a debug build.
 const LESS: usize = LARGE / if cfg!(debug_assertions) { 2 } else { 1 };
 
-/// The size where what was refused is given back by value, and may have to be dropped on the way.
-const GIVEN_BACK: usize = if LARGE > 256 << 10 { 256 << 10 } else { LARGE };
+/// The size where the copies of a closure depend on how the compiler divides the code, or where it is
+/// given back by value and may have to be dropped on the way.
+const HALF: usize = if LARGE > 256 << 10 { 256 << 10 } else { LARGE };
 
 /// The environment variable that names the way for which the process was started.
 const WAY: &str = "GREENROOM_TEST_WAY";
@@ -53,12 +54,14 @@ async fn sized<const SIZE: usize>() -> u8 {
 
 /// Creates a closure as large as the futures.
 fn large_closure() -> impl FnOnce() -> u8 + Clone + Send + 'static {
-    closure_of::<LARGE>()
+    let bytes = [1; LARGE];
+    move || black_box(&bytes)[LARGE / 2]
 }
 
-fn closure_of<const SIZE: usize>() -> impl FnOnce() -> u8 + Clone + Send + 'static {
-    let bytes = [1; SIZE];
-    move || black_box(&bytes)[SIZE / 2]
+/// Creates a closure of half the size, if that is much.
+fn half_closure() -> impl FnOnce() -> u8 + Clone + Send + 'static {
+    let bytes = [1; HALF];
+    move || black_box(&bytes)[HALF / 2]
 }
 
 async fn served(mut cx: Context<Reply<u8>>) {
@@ -200,7 +203,7 @@ ways! { LARGE_ONES, |builder| builder;
     }
     market_offer {
         let market = Market::<()>::builder().build().unwrap();
-        let Ok(job) = market.offer(Job::new(closure_of::<GIVEN_BACK>())).await else {
+        let Ok(job) = market.offer(Job::new(half_closure())).await else {
             panic!("the market is open")
         };
         job.await.unwrap()
@@ -267,7 +270,7 @@ ways! { LARGE_ONES, |builder| builder;
     }
     hosted_by_a_closure {
         let pinned = Runtime::current().spawn_pinned("pinned").unwrap();
-        let hosted = pinned.host(large_closure()).await.unwrap();
+        let hosted = pinned.host(half_closure()).await.unwrap();
         hosted.with(|&value| value).await.unwrap()
     }
     hosted_value {

@@ -35,7 +35,6 @@
 //! - an actor whose messages block: [`Detached`](crate::Detached);
 //! - a value that must not leave its thread: [`Pinned`](crate::Pinned).
 
-mod alarm;
 mod board;
 mod builder;
 mod cell;

@@ -16,6 +16,7 @@
 //! - TABLE-1: no entry is earlier than its parent, the entry at `(index - 1) / CHILDREN`.
 //! - TABLE-2: the slot of each entry has the entry's index.
 
+mod later;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 #[cfg(all(test, not(greenroom_loom)))]
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+pub(crate) use later::call_after;
 use slab::Slab;
 
 use crate::contain::{KeptWaker, count_thread};

@@ -33,8 +33,8 @@ const LARGE: usize = if cfg!(any(greenroom_poisoned, greenroom_tsan, greenroom_u
 /// The size where the request of the user is copied often in a debug build.
 const LESS: usize = LARGE / if cfg!(debug_assertions) { 2 } else { 1 };
 
-/// The size where the copies of a closure depend on how the compiler divides the code, or where it is
-/// given back by value and may have to be dropped on the way.
+/// The size of a closure that the caller itself copies often in a release build: where it may be given
+/// back by value, or as the compiler divides the code.
 const HALF: usize = if LARGE > 256 << 10 { 256 << 10 } else { LARGE };
 
 /// The environment variable that names the way for which the process was started.

@@ -8,7 +8,6 @@ use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::alarm::call_after;
 use super::board::JobTicket;
 use super::error::JobError;
 use super::job::JobMarket;
@@ -20,6 +19,7 @@ use crate::instant::{Instant, RealTime};
 use crate::runtime::{Inner, bring_thread, context, print_fault};
 use crate::sync::{Mutex, MutexGuard, Process, mutant};
 use crate::task::TaskHooks;
+use crate::timers::TimerThread;
 
 pub(super) struct MarketCore<K> {
     pub(super) limits: MarketLimits,
@@ -123,11 +123,12 @@ impl<K: Send + 'static> MarketCore<K> {
             Duration::ZERO => Duration::from_millis(1),
             delay => delay,
         };
-        call_after(delay, move || {
+        let rung = TimerThread::call_after(delay, move || {
             if let Some(core) = core.upgrade() {
                 core.change(|state, _| state.has_rung(at));
             }
         });
+        rung.expect("the thread was started when the market was built");
     }
 
     /// Notes that the system started no thread for a worker. The job stays on the board. Returns

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::alarm::call_after;
 use super::board::JobTicket;
 use super::cell::{JobAttempt, Work};
 use super::core::MarketCore;
@@ -15,6 +14,7 @@ use super::state::{MarketPhase, RanJob};
 use super::worker::MarketWorker;
 use crate::runtime::{Borrower, borrow_thread, is_lent};
 use crate::time::sleep;
+use crate::timers::TimerThread;
 
 /// Gets a thread for a worker that was created just now.
 pub(super) fn hire<K: Send + 'static>(core: &Arc<MarketCore<K>>) {
@@ -170,6 +170,11 @@ fn judge_after<K: Send + 'static>(core: &Arc<MarketCore<K>>, delay: Duration) {
             };
             crate::task::spawn_own(runtime.clone(), again).detach();
         }
-        None => call_after(delay, move || own.change(|state, _| state.retry.fire())),
+        None => {
+            let again = TimerThread::call_after(delay, move || {
+                own.change(|state, _| state.retry.fire());
+            });
+            again.expect("the thread was started when the market was built");
+        }
     }
 }

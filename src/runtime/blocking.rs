@@ -6,7 +6,6 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use super::blocking_pool::{BlockingLimits, BlockingPool, Borrower, NoThread, Turns};
@@ -17,13 +16,12 @@ use super::options::print_fault;
 use super::thread_set::ThreadSet;
 use super::thread_set::ThreadStart;
 use super::worker_thread::{run_worker, work};
-use crate::contain::{KeptWaker, contain};
+use crate::contain::contain;
 use crate::error::UnhandledFault;
-use crate::instant::Instant;
 use crate::scheduler::{WorkerEnd, WorkerLocal};
 use crate::sync::{PerProcess, Process, mutant};
 use crate::task::{Executor, Runnable, Task, TaskHooks, is_large, spawn};
-use crate::timers::{DeadlineKind, TimerClock, TimerThread};
+use crate::timers::{TimerThread, call_after};
 
 /// Runs `job` on a thread that may block, and returns a task for its value.
 ///
@@ -287,37 +285,24 @@ impl Turns for BlockingExecutor {
     }
 
     fn start_later(&self, delay: Duration) {
-        let clock: Arc<dyn TimerClock> = match &self.runtime {
-            Some(runtime) => runtime.clone(),
-            None => match TimerThread::get() {
-                Ok(clock) => clock,
-                // Jobs wait for another thread, or for the start that the next job tries.
-                Err(_) => return,
-            },
+        let own = self.clone();
+        let again = move || {
+            if own.process.is_current() {
+                let (pool, _) = own.pool();
+                own.run_refused(pool.bring_again(|| own.start_thread(None)));
+            }
         };
-        let (waker, at) = (
-            Waker::from(Arc::new(self.clone())),
-            clock.fires_at(Instant::now() + delay),
-        );
-        let (timers, kept) = (clock.timers(), KeptWaker::new(&waker));
-        if let Some((_, earliest)) = timers.insert(at, DeadlineKind::Event, kept) {
-            clock.armed(earliest, &waker);
+        match &self.runtime {
+            Some(runtime) => call_after(&**runtime, delay, again),
+            // Without that thread, jobs wait for another one, or for the start that the next job
+            // tries.
+            None => drop(TimerThread::call_after(delay, again)),
         }
     }
 
     fn leave(&self) {
         let (_, threads) = self.pool();
         threads.leave();
-    }
-}
-
-/// As a waker, the executor tries again to start a thread.
-impl Wake for BlockingExecutor {
-    fn wake(self: Arc<Self>) {
-        if self.process.is_current() {
-            let (pool, _) = self.pool();
-            self.run_refused(pool.bring_again(|| self.start_thread(None)));
-        }
     }
 }
 

@@ -12,10 +12,13 @@ mod watch;
 
 use std::future::Future;
 
+use fastrand::Rng;
+use greenroom::policy::Simulated;
 use greenroom::registry::Name;
-use greenroom::{Context, Handle, Reply, actor};
+use greenroom::{Context, Handle, Reply, Runtime, actor};
 
-use crate::support::{Gate, Home};
+use crate::support::matrix::Named;
+use crate::support::{Gate, Home, WATCH, within};
 
 const STORE: Name<Job> = Name::new("store");
 
@@ -56,4 +59,16 @@ async fn idle<M>(mut cx: Context<M>) {
 /// Drives a future outside any runtime.
 fn outside<F: Future>(future: F) -> F::Output {
     futures::executor::block_on(future)
+}
+
+/// Runs these steps in a simulation of each seed, with random numbers of that seed.
+fn in_simulations<F: Future<Output = ()> + 'static>(seeds: u64, steps: fn(Rng) -> F) {
+    within(WATCH, move || {
+        for seed in 0..seeds {
+            let _named = Named(format!("seed {seed}"));
+            let runtime = Runtime::builder().policy(Simulated::new(seed));
+            let runtime = runtime.build().unwrap();
+            runtime.block_on(steps(Rng::with_seed(seed)));
+        }
+    });
 }

@@ -67,22 +67,24 @@ fn a_message_that_the_server_does_not_take_is_too_large() {
     });
 }
 
+/// Asks for 100 000 bytes, and returns how many came.
+async fn echoed(far: &RemoteAddress<Tally>) -> Result<usize, RemoteAskError> {
+    let echo = far.ask(|reply| Tally::Echo(vec![7; 100_000], reply));
+    echo.await.map(|echo| echo.len())
+}
+
 #[test]
 fn the_largest_message_is_that_of_the_server_that_is_there_now() {
     run(async {
         let mut server = Server::open();
         let (_shop, _actor) = counter("shop", &server).await;
         let desk = opens("desk", &server).await;
-        let ask = async |far: &RemoteAddress<Tally>| {
-            let echo = far.ask(|reply| Tally::Echo(vec![7; 100_000], reply));
-            echo.await.map(|echo| echo.len())
-        };
         let far = finds(&desk).await;
-        assert_eq!(ask(&far).await, Ok(100_000));
+        assert_eq!(echoed(&far).await, Ok(100_000));
         server.replace("max_payload: 64KB");
         assert_eq!(far.ended().await, RemoteEnd::Lost);
         let far = finds(&desk).await;
-        let large = ask(&far).await;
+        let large = echoed(&far).await;
         let is_refused =
             matches!(large, Err(RemoteAskError::TooLarge { limit, .. }) if limit < 65_536);
         assert!(is_refused, "{large:?}");
@@ -96,15 +98,11 @@ fn a_message_that_a_reload_has_made_too_large_is_lost_once_and_then_too_large() 
         let mut server = Server::open();
         let (_shop, _actor) = counter("shop", &server).await;
         let desk = opens("desk", &server).await;
-        let ask = async |far: &RemoteAddress<Tally>| {
-            let echo = far.ask(|reply| Tally::Echo(vec![7; 100_000], reply));
-            echo.await.map(|echo| echo.len())
-        };
-        assert_eq!(ask(&finds(&desk).await).await, Ok(100_000));
+        assert_eq!(echoed(&finds(&desk).await).await, Ok(100_000));
         server.reload("max_payload: 64KB");
         // The server tells the limit to new connections, and ends one that exceeds it.
         loop {
-            match ask(&finds(&desk).await).await {
+            match echoed(&finds(&desk).await).await {
                 Ok(100_000) | Err(RemoteAskError::Lost) => {}
                 Err(RemoteAskError::TooLarge { limit, .. }) if limit < 65_536 => break,
                 other => panic!("{other:?}"),

@@ -10,7 +10,9 @@ use greenroom::market::{self, Market};
 use greenroom::{Runtime, unblock};
 use greenroom_durable::{FinalOutcome, Job, Serve, Store};
 
-use crate::support::{Log, Note, Refused, ms, notes, one_worker, secs, simulate};
+use crate::support::{
+    Log, Note, Refused, is_done_at_its_first_attempt, ms, notes, one_worker, secs, simulate,
+};
 
 /// Runs a test with a store in a real file, whose handlers are on real threads.
 fn with_file<Fut: Future<Output = ()>>(test: impl FnOnce(Store) -> Fut) {
@@ -152,12 +154,6 @@ fn a_job_whose_worker_is_gone_is_given_back_when_its_handler_has_ended_and_not_b
         let queue = notes(&store).await;
         assert_eq!(queue.status().await.unwrap().running, 1);
         go.send(()).unwrap();
-        let workers = queue.serve(Serve::workers(1), |job| async move {
-            assert_eq!(job.attempt(), 1);
-            Ok::<(), Refused>(())
-        });
-        let workers = workers.await.unwrap();
-        assert_eq!(queue.outcome("one").await.unwrap(), FinalOutcome::Done);
-        workers.stop().await;
+        is_done_at_its_first_attempt(&queue, "one").await;
     });
 }

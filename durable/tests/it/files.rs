@@ -5,7 +5,7 @@ use futures::future::join_all;
 use greenroom::Runtime;
 use greenroom_durable::{FinalOutcome, Job, Serve, Store};
 
-use crate::support::{Note, Refused, ms, notes, secs};
+use crate::support::{Note, Refused, is_done_at_its_first_attempt, ms, notes, secs};
 
 #[test]
 fn jobs_of_one_process_are_done_by_another_one_with_the_same_file() {
@@ -85,13 +85,7 @@ fn a_worker_that_is_cancelled_gives_its_job_back_at_once() {
     futures::executor::block_on(runtime.shutdown());
     greenroom::run(async {
         let queue = notes(&store).await;
-        let workers = queue.serve(Serve::workers(1), |job| async move {
-            assert_eq!(job.attempt(), 1);
-            Ok::<(), Refused>(())
-        });
-        let workers = workers.await.unwrap();
-        assert_eq!(queue.outcome("one").await.unwrap(), FinalOutcome::Done);
-        workers.stop().await;
+        is_done_at_its_first_attempt(&queue, "one").await;
     });
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use greenroom::sim;
 use greenroom::time::RetryIntervals;
-use greenroom_durable::{JournalState, Queue, Serve, SimFile, Store, Stored};
+use greenroom_durable::{FinalOutcome, JournalState, Queue, Serve, SimFile, Store, Stored};
 use serde::{Deserialize, Serialize};
 
 /// A job of the tests.
@@ -92,4 +92,15 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("refused")
     }
+}
+
+/// Serves a queue until this job is done, and checks that it was not tried before.
+pub async fn is_done_at_its_first_attempt(queue: &Queue<Note>, id: &str) {
+    let workers = queue.serve(Serve::workers(1), |job| async move {
+        assert_eq!(job.attempt(), 1);
+        Ok::<(), Refused>(())
+    });
+    let workers = workers.await.unwrap();
+    assert_eq!(queue.outcome(id).await.unwrap(), FinalOutcome::Done);
+    workers.stop().await;
 }

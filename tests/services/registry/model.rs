@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use greenroom::policy::Simulated;
 use greenroom::registry::{Group, Name};
-use greenroom::{Handle, Runtime, actor};
+use greenroom::{Handle, actor};
 
-use super::idle;
-use crate::support::{WATCH, within};
+use super::{idle, in_simulations};
 
 const SEEDS: u64 = 300;
 const STEPS: usize = 60;
@@ -89,12 +87,5 @@ async fn steps(mut random: Rng) {
 
 #[test]
 fn names_and_groups_agree_with_a_naive_model() {
-    within(WATCH, || {
-        for seed in 0..SEEDS {
-            let _named = crate::support::matrix::Named(format!("seed {seed}"));
-            let runtime = Runtime::builder().policy(Simulated::new(seed));
-            let runtime = runtime.build().unwrap();
-            runtime.block_on(steps(Rng::with_seed(seed)));
-        }
-    });
+    in_simulations(SEEDS, steps);
 }

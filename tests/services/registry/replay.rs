@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fastrand::Rng;
-use greenroom::policy::Simulated;
 use greenroom::registry::{Group, JoinError};
-use greenroom::{Context, Runtime, actor, spawn, yield_now};
+use greenroom::{Context, actor, spawn, yield_now};
 
-use crate::support::{Home, Log, WATCH, in_every_home, keep_bombs_quiet, panic_of, within};
+use super::in_simulations;
+use crate::support::{Home, Log, in_every_home, keep_bombs_quiet, panic_of};
 
 in_every_home!(
     a_late_member_receives_the_last_messages_first,
@@ -261,12 +261,5 @@ fn late_members_miss_nothing_and_receive_nothing_twice(home: &Home) {
 
 #[test]
 fn late_members_agree_with_a_model_in_every_simulation() {
-    within(WATCH, || {
-        for seed in 0..SEEDS {
-            let _named = crate::support::matrix::Named(format!("seed {seed}"));
-            let runtime = Runtime::builder().policy(Simulated::new(seed));
-            let runtime = runtime.build().unwrap();
-            runtime.block_on(publishers_and_late_members(Rng::with_seed(seed)));
-        }
-    });
+    in_simulations(SEEDS, publishers_and_late_members);
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use futures::{FutureExt, StreamExt};
-use greenroom::policy::Simulated;
 use greenroom::registry::{Group, GroupWatch, Membership};
-use greenroom::{Handle, Runtime, actor, spawn, yield_now};
+use greenroom::{Handle, actor, spawn, yield_now};
 
-use super::{idle, outside};
+use super::{idle, in_simulations, outside};
 use crate::support::{Home, WATCH, in_every_home, within};
 
 const TOPIC: Group<u32> = Group::new("topic");
@@ -193,12 +192,5 @@ async fn steps(mut random: Rng) {
 
 #[test]
 fn a_watch_agrees_with_a_naive_model() {
-    within(WATCH, || {
-        for seed in 0..SEEDS {
-            let _named = crate::support::matrix::Named(format!("seed {seed}"));
-            let runtime = Runtime::builder().policy(Simulated::new(seed));
-            let runtime = runtime.build().unwrap();
-            runtime.block_on(steps(Rng::with_seed(seed)));
-        }
-    });
+    in_simulations(SEEDS, steps);
 }

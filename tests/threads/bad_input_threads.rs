@@ -394,6 +394,9 @@ fn calls_that_have_not_begun_when_the_runtime_ends_are_cancelled() {
                 })
             });
             begun.pass();
+            let (end, ends) = std::sync::mpsc::channel();
+            let ending = std::thread::spawn(move || drop::<Runtime>(ends.recv().unwrap()));
+            // Until the end: a start that is tried again would run the calls.
             limit.forbid();
             let drops = Drops::default();
             let waiting: Vec<_> = (0..10)
@@ -402,8 +405,7 @@ fn calls_that_have_not_begun_when_the_runtime_ends_are_cancelled() {
                     inside(&runtime, || unblock(move || drop(dropped)))
                 })
                 .collect();
-            limit.allow();
-            let ending = std::thread::spawn(move || drop(runtime));
+            end.send(runtime).unwrap();
             for call in waiting {
                 assert!(drive(call.fallible()).is_none());
             }
@@ -411,6 +413,7 @@ fn calls_that_have_not_begun_when_the_runtime_ends_are_cancelled() {
             go.open();
             drive(busy);
             ending.join().unwrap();
+            limit.allow();
         },
     );
 }

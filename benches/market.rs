@@ -4,7 +4,8 @@
 //! workers, and the ratios that have a goal:
 //! - a job that a task offers and awaits takes at most 1.5 times as long as a call of `unblock`;
 //! - to offer a job and take one takes at most 3 times as long with a million waiting jobs as with
-//!   a hundred;
+//!   a hundred, without other options and in a market with all rules of order: jobs age, keys have a
+//!   rate, and half of the jobs are delayed;
 //! - 8 threads that offer jobs of 64 keys are ahead of a pool of a `Mutex`, a `BTreeMap` and
 //!   `Condvar`s.
 
@@ -13,7 +14,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use greenroom::market::{Job, Market};
 use greenroom::{Runtime, unblock};
@@ -26,6 +27,8 @@ const WORKERS: usize = 4;
 const ROOM: usize = 1000;
 const HUNDRED: usize = 100;
 const MILLION: usize = 1_000_000;
+/// Longer than a round takes.
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// How often things are done: for a moment only in `cargo test --benches`.
 #[derive(Clone, Copy)]
@@ -59,8 +62,11 @@ async fn round_trips(calls: u64) -> [f64; 2] {
 /// Returns the nanoseconds to offer a job and take one while so many wait.
 ///
 /// The only worker is busy until so many wait. Then each job that it takes offers another one.
-async fn beside(waiting: usize, jobs: u64) -> f64 {
-    let market = Market::<u64>::builder().max_workers(1);
+async fn beside(waiting: usize, jobs: u64, has_rules: bool) -> f64 {
+    let mut market = Market::<u64>::builder().max_workers(1);
+    if has_rules {
+        market = market.aging(HOUR).rate(1, HOUR);
+    }
     let market = market.capacity(usize::MAX).build().expect("a market");
     let (go, gate) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
@@ -68,12 +74,14 @@ async fn beside(waiting: usize, jobs: u64) -> f64 {
     drop(market.offer(first.priority(2)).await);
     let mut keys = fastrand::Rng::with_seed(waiting as u64);
     for key in 0..waiting {
+        let delay = if has_rules && key % 2 == 0 {
+            HOUR
+        } else {
+            Duration::ZERO
+        };
         let (key, priority) = (jobs + 1 + key as u64, keys.u32(..) % 2);
-        drop(
-            market
-                .offer(Job::new(|| ()).key(key).priority(priority))
-                .await,
-        );
+        let job = Job::new(|| ()).key(key).priority(priority).after(delay);
+        drop(market.offer(job).await);
     }
     offer_another(market.clone(), jobs, tell);
     let begun = Instant::now();
@@ -233,13 +241,16 @@ fn main() {
     };
     let runtime = Runtime::builder().workers(2).build();
     let runtime = runtime.expect("a runtime with two workers");
-    let mut taken = [const { Vec::new() }; 6];
+    let mut taken = [const { Vec::new() }; 8];
     for _ in 0..rounds {
         let trips = runtime.block_on(runtime.spawn(round_trips(sizes.calls)));
-        let few = runtime.block_on(runtime.spawn(beside(HUNDRED, sizes.calls)));
-        let many = runtime.block_on(runtime.spawn(beside(sizes.many, sizes.calls)));
+        let beside = |waiting, has_rules| {
+            runtime.block_on(runtime.spawn(beside(waiting, sizes.calls, has_rules)))
+        };
+        let plain = [beside(HUNDRED, false), beside(sizes.many, false)];
+        let ruled = [beside(HUNDRED, true), beside(sizes.many, true)];
         let pools = [by_hand(sizes.calls / 4), with_market(sizes.calls / 4)];
-        let times = [trips[0], trips[1], few, many, pools[0], pools[1]];
+        let times = [trips, plain, ruled, pools].concat();
         taken
             .iter_mut()
             .zip(times)
@@ -252,6 +263,7 @@ fn main() {
     let rows = [
         ("a call of unblock", "a job of a market", 1.5),
         ("a job beside a hundred", "beside a million", 3.0),
+        ("a job with rules beside a hundred", "beside a million", 3.0),
         ("a job of the pool by hand", "of a market", 1.0),
     ];
     for ((first, second, goal), times) in rows.into_iter().zip(medians.chunks(2)) {

@@ -8,6 +8,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use greenroom::registry::Keyed;
 use greenroom::supervise::Restarts;
 use greenroom::{
     Address, AskCause, AskError, Context, Fault, Handle, RefusalKind, Reply, Runtime, SpawnProblem,
@@ -455,6 +456,39 @@ fn names_and_groups_work_in_the_tasks_of_a_bound_tokio() {
         sum.stop();
         assert_eq!(drive(sum.join()).unwrap(), 5);
         assert!(SUM.on(&runtime).get().is_err());
+    });
+}
+
+#[test]
+fn a_keyed_set_that_is_built_in_tokio_runs_its_actors_there_whoever_needs_them() {
+    async fn tells_where(mut cx: Context<Reply<String>>) {
+        while let Some(reply) = cx.recv().await {
+            reply.send(here());
+        }
+    }
+    within(WATCH, || {
+        let (tokio, runtime) = bound();
+        let own = runtime.clone();
+        let sets = tokio.spawn(async move {
+            let set = || Keyed::<u8, _>::builder(|_| actor(tells_where));
+            (set().build().unwrap(), set().on(&own).build().unwrap())
+        });
+        let (there, placed) = drive(sets).unwrap();
+        let ask = |set: &Keyed<u8, Reply<String>>, key| {
+            let set = set.clone();
+            async move { set.ask(&key, |reply| reply).await.unwrap() }
+        };
+        let asked = |set| {
+            let in_greenroom = drive(runtime.spawn(ask(set, 1)));
+            let in_tokio = drive(tokio.spawn(ask(set, 2))).unwrap();
+            [in_greenroom, in_tokio]
+        };
+        assert_eq!(asked(&there), ["tokio", "tokio"]);
+        let placed = asked(&placed);
+        assert!(
+            placed.iter().all(|thread| thread.starts_with("greenroom")),
+            "{placed:?}"
+        );
     });
 }
 

@@ -38,6 +38,9 @@ pub(crate) struct ThreadContext<'a> {
     pub(crate) running: Cell<Option<TaskKey>>,
     /// While it waits: what ends the wait, and the timers that only this thread fires.
     waits: Option<(&'a Waker, &'a Arc<dyn TimerClock>)>,
+    /// The tokio runtime on which actors without a place run.
+    #[cfg(feature = "tokio")]
+    tokio: Option<&'a tokio::runtime::Handle>,
     /// The context that this one was entered from, or null.
     outer: Cell<*const ThreadContext<'static>>,
 }
@@ -65,8 +68,17 @@ impl<'a> ThreadContext<'a> {
             role: Cell::new(role),
             running: Cell::new(None),
             waits: None,
+            #[cfg(feature = "tokio")]
+            tokio: None,
             outer: Cell::new(std::ptr::null()),
         }
+    }
+
+    /// Sets the tokio runtime on which actors without a place run.
+    #[cfg(feature = "tokio")]
+    pub(super) fn on_tokio(mut self, tokio: Option<&'a tokio::runtime::Handle>) -> Self {
+        self.tokio = tokio;
+        self
     }
 
     /// Makes this the context of the thread until the guard is dropped, which borrows it.
@@ -242,14 +254,13 @@ fn bound() -> Option<Arc<Inner>> {
     None
 }
 
-/// Returns the current runtime, and the tokio runtime of this thread if that is why it is current.
+/// Returns the current runtime and the tokio runtime of this thread, if that is why it is current.
 #[cfg(feature = "tokio")]
-pub(crate) fn runtime_and_tokio() -> Option<(Arc<Inner>, Option<tokio::runtime::Handle>)> {
-    let is_outside = with(|context| context.is_none()) && stage().is_none();
-    match bound_here().filter(|_| is_outside) {
-        Some((runtime, handle)) => Some((runtime, Some(handle))),
-        None => Some((runtime()?, None)),
-    }
+pub(super) fn tokio_place() -> Option<(Arc<Inner>, tokio::runtime::Handle)> {
+    with(|context| match context {
+        Some(context) => Some((context.runtime.clone(), context.tokio?.clone())),
+        None => bound_here().filter(|_| stage().is_none()),
+    })
 }
 
 /// Calls `f` with the simulation that this thread drives, if it drives one.

@@ -1,6 +1,7 @@
 //! What plain tasks are called: their names, or their types, in lists, faults, traces and hooks.
 
 use std::future::pending;
+use std::time::Duration;
 
 use greenroom::policy::TaskInfo;
 use greenroom::trace::{Event, Level, Tracer};
@@ -95,6 +96,22 @@ fn the_text_of_a_fault_has_the_name() {
         runtime.run_until_quiescent();
         let text = "task \"reader\" panicked: bomb in a task".to_owned();
         assert_eq!(faults.take(), [(text, "reader".to_owned())]);
+    });
+}
+
+#[test]
+fn the_warning_of_a_long_turn_has_the_name() {
+    within(WATCH, || {
+        let warnings = Log::default();
+        let log = warnings.clone();
+        // Each turn is long.
+        let runtime = Runtime::builder().workers(1).long_turns(Duration::ZERO);
+        let runtime = runtime.on_warning(move |warning| log.add(warning.to_string()));
+        let runtime = runtime.build().unwrap();
+        drive(task("reader").spawn_on(&runtime, async {}));
+        runtime.run_until_quiescent();
+        let warnings = warnings.take();
+        assert!(warnings[0].contains("\"reader\" ("), "{warnings:?}");
     });
 }
 

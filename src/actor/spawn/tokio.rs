@@ -20,7 +20,7 @@ use super::target::sealed::ExecutorSource;
 use super::target::{Current, SpawnFrom, SpawnTarget, check};
 use crate::contain::{contain, drop_refused};
 use crate::error::{SpawnProblem, UnhandledFault};
-use crate::runtime::{Inner, LiveCells, context, print_fault};
+use crate::runtime::{CurrentPlace, Inner, LiveCells, context, print_fault};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::yield_now;
 use crate::task::{
@@ -59,7 +59,8 @@ impl ExecutorSource for Current {
         _: Option<&str>,
         priority: u8,
     ) -> Result<(CurrentExecutor, Option<KeptExecutor>), SpawnProblem> {
-        let (runtime, tokio) = context::runtime_and_tokio().ok_or(SpawnProblem::NoRuntime)?;
+        let place = CurrentPlace::get().ok_or(SpawnProblem::NoRuntime)?;
+        let CurrentPlace { runtime, tokio } = place;
         check(&runtime, priority)?;
         let Some(handle) = tokio.filter(|_| !runtime.is_closing()) else {
             return Ok((CurrentExecutor::Runtime(runtime), None));

@@ -14,7 +14,7 @@ use super::state::EndCall;
 use crate::actor::{ActorBuilder, Handle, SpawnFrom, SpawnTarget};
 use crate::contain::contain;
 use crate::error::{BuildError, Fault, SpawnProblem};
-use crate::runtime::Runtime;
+use crate::runtime::{CurrentPlace, Runtime};
 
 /// Spawns the actor of a key.
 type SpawnOf<K, M, T> =
@@ -78,8 +78,9 @@ where
 {
     /// Sets the runtime of the set, by default the current one.
     ///
-    /// Its actors run there, unless they have [another place](ActorBuilder::on). The set does not keep
-    /// the runtime alive.
+    /// Its actors run there, unless they have [another place](ActorBuilder::on). A set that is built in
+    /// a task of a bound tokio runtime, without this option, has its actors [run on
+    /// tokio](crate::docs::with_tokio). The set does not keep the runtime alive.
     pub fn on(mut self, runtime: &Runtime) -> Self {
         self.runtime = Some(Runtime::not_counting(runtime.inner().clone()));
         self
@@ -142,14 +143,15 @@ where
         if self.idle == Some(Duration::ZERO) {
             return impossible("idle", "is 0 s, but must be longer");
         }
-        let Some(runtime) = self.runtime.or_else(Runtime::try_current) else {
+        let set = self.runtime.map(|it| CurrentPlace::of(it.inner().clone()));
+        let Some(place) = set.or_else(CurrentPlace::get) else {
             return impossible("on", "is not set, and no runtime is current");
         };
-        let runtime = runtime.inner().clone();
+        let runtime = place.runtime.clone();
         if !runtime.is_here() {
             return impossible("on", "is a runtime of the parent process");
         }
-        let make = make(self.spawn, self.on_end);
+        let make = make(place, self.spawn, self.on_end);
         let limit = self.limit.unwrap_or(usize::MAX);
         match Keyed::of(KeyedCore::new(runtime, make, self.idle, limit)) {
             Some(set) => Ok(set),
@@ -159,12 +161,17 @@ where
 }
 
 /// Returns what starts an actor, and takes its result at the end.
-fn make<K, M, T>(spawn: SpawnOf<K, M, T>, on_end: Option<OnEnd<K, T>>) -> Make<K, M>
+fn make<K, M, T>(
+    place: CurrentPlace,
+    spawn: SpawnOf<K, M, T>,
+    on_end: Option<OnEnd<K, T>>,
+) -> Make<K, M>
 where
     K: Hash + Eq + Clone + Send + 'static,
     M: Send + 'static,
     T: Send + 'static,
 {
+    let spawn = move |key, guard| place.within(|| spawn(key, guard));
     Box::new(move |key, guard| {
         let Some(on_end) = &on_end else {
             let (address, join) = spawn(key, guard)?.into_parts();

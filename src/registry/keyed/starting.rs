@@ -13,7 +13,6 @@ use super::state::{EndCall, KeyShard, Tenant};
 use crate::actor::Address;
 use crate::contain::{attempt, contain};
 use crate::error::{Refusal, RefusalKind, SendError, SpawnProblem};
-use crate::runtime::context::{self, Role, ThreadContext};
 use crate::sync::MutexGuard;
 use crate::task::loss;
 
@@ -31,7 +30,7 @@ where
         message: Option<M>,
     ) -> (Result<Address<M>, KeyError>, Option<M>) {
         let guard = KeyGuard::new(self, at);
-        let made = attempt(|| self.in_runtime(|| (self.make)(key, guard)));
+        let made = attempt(|| (self.make)(key, guard));
         let (address, end) = match made {
             Ok(Ok(made)) => made,
             Ok(Err(problem)) => {
@@ -54,19 +53,6 @@ where
         if end.is_some() {
             self.at(at).keys[at.slot].end = end;
         }
-    }
-
-    /// Makes a call where the runtime of the set is the current one.
-    fn in_runtime<R>(&self, call: impl FnOnce() -> R) -> R {
-        let is_own = |runtime: Option<&Arc<_>>| {
-            runtime.is_some_and(|runtime| Arc::ptr_eq(runtime, &self.runtime))
-        };
-        if context::with_runtime(is_own) {
-            return call();
-        }
-        let context = ThreadContext::new(&self.runtime, Role::Outside);
-        let _entered = context.enter();
-        call()
     }
 
     /// Tells an actor the messages that have waited for it. Then all find it.

@@ -1,4 +1,4 @@
-//! The two ways in which an actor is in tokio's context, and a watchdog.
+//! The ways in which greenroom and tokio are joined, and a watchdog.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
@@ -34,14 +34,24 @@ impl Both {
     }
 }
 
-/// Runs a test, and fails if it does not return.
+/// Returns a runtime of tokio, and one of greenroom to which it is bound.
+pub fn bound() -> (Tokio, Runtime) {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let tokio = builder.worker_threads(2).enable_all().build().unwrap();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.bind(tokio.handle());
+    (tokio, runtime)
+}
+
+/// Runs a test with both runtimes, and fails if it does not return.
 pub fn with_both(test: impl FnOnce(&Both) + Send + 'static) {
+    within(|| test(&Both::new()));
+}
+
+/// Runs a test, and fails if it does not return.
+pub fn within(test: impl FnOnce() + Send + 'static) {
     let (done, outcome) = mpsc::channel();
     std::thread::spawn(move || {
-        let test = || {
-            let both = Both::new();
-            test(&both);
-        };
         let _ = done.send(catch_unwind(AssertUnwindSafe(test)));
     });
     match outcome.recv_timeout(WATCH) {

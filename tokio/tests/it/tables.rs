@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use greenroom::{Context, Reply, spawn};
+use greenroom::supervise::Supervisor;
+use greenroom::{Context, Reply, actor, spawn};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 
-use crate::support::with_both;
+use crate::support::{bound, with_both, within};
 
 enum Store {
     Add(i64, Reply<Result<(), String>>),
     Sum(Reply<i64>),
+    /// Panics.
+    Crash,
 }
 
 async fn open(path: &Path) -> SqlitePool {
@@ -34,6 +37,7 @@ async fn store(mut cx: Context<Store>, path: PathBuf) {
                 let sum = sqlx::query_scalar("SELECT coalesce(sum(number), 0) FROM numbers");
                 reply.send(sum.fetch_one(&pool).await.unwrap());
             }
+            Store::Crash => panic!("bomb in a turn"),
         }
     }
     pool.close().await;
@@ -97,5 +101,27 @@ fn many_tasks_share_one_pool() {
             sum
         });
         assert_eq!(sum, 210);
+    });
+}
+
+#[test]
+fn a_supervised_actor_on_a_bound_tokio_opens_its_pool_again() {
+    within(|| {
+        let (tokio, _runtime) = bound();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("numbers.db");
+        tokio.block_on(async {
+            let tree = Supervisor::builder().spawn().unwrap();
+            let store = tree.start(actor(move |cx| store(cx, path.clone())));
+            let store = store.unwrap();
+            for number in 1..=3 {
+                let added = store.ask(|reply| Store::Add(number, reply)).await;
+                assert_eq!(added, Ok(Ok(())));
+            }
+            store.tell(Store::Crash).unwrap();
+            assert_eq!(store.ask(Store::Sum).await, Ok(6));
+            tree.stop();
+            tree.join().await.unwrap();
+        });
     });
 }

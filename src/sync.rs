@@ -333,7 +333,7 @@ pub(crate) use tsan::OnceLock;
 /// Atomics for process-wide statics, which no model explores, since loom has no constant
 /// constructors.
 pub(crate) mod global {
-    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
 /// The largest reference count. Beyond it the process is aborted, as `Arc` does: a program that

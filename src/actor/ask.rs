@@ -172,12 +172,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();
             let has_timeout = deadline.is_some_and(Sleep::ends);
-            let listing = match context::lists_asks() {
-                true => list_ask(has_timeout, || {
-                    (run::current_actor(), recipient.view().info())
-                }),
-                false => None,
-            };
+            let asked = || (run::current_actor(), recipient.view().info());
+            let list = || list_ask(has_timeout, asked);
+            let listing = context::lists_asks().then(list).flatten();
             kind = listing.as_ref().map_or(kind, Listing::kind);
             let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
             // Set before the call, so that a panic of the question leaves a valid phase.
@@ -206,7 +203,10 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 Poll::Pending => {}
             }
         }
-        let polled = poll_rest(recipient, send, answer, this.deadline, kind, cx);
+        let polled = match (&send, this.deadline.is_none()) {
+            (None, true) => Poll::Pending,
+            _ => poll_rest(recipient, send, answer, this.deadline, kind, cx),
+        };
         if polled.is_pending() {
             answer.process.check();
             // A note stands for one waker that was left. The send notes its own wait for room.

@@ -19,6 +19,7 @@
 )]
 
 mod base;
+mod counting;
 mod end;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -182,8 +183,8 @@ where
         };
         drop(entered);
         let Poll::Ready(result) = polled else {
-            cell.base.complete_lost(header, &turn, None);
-            if let Some(quota) = cell.base.next_quota(&turn, allowed) {
+            // SAFETY: (CELL-1) the header is this cell's; (CELL-3) this is the run.
+            if let Some(quota) = unsafe { cell.base.count(header, &turn, allowed) } {
                 life.set_quota(quota);
             }
             // SAFETY: (CELL-3) this is the run.

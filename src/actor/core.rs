@@ -21,7 +21,8 @@ use crate::error::{Fault, FaultyPart, TellError, UnhandledFault};
 use crate::mailbox::{Flags, LabelFn, Mailbox, MailboxOptions, Wake};
 use crate::sync::Process;
 use crate::task::{
-    Header, Label, Look, MessageEvent, MessageInfo, TaskHooks, TaskInfo, VTable, as_run, run,
+    Header, Label, Look, MessageEvent, MessageInfo, SampledTurns, TaskHooks, TaskInfo, VTable,
+    as_run, run,
 };
 use crate::tracer::Tracer;
 
@@ -112,6 +113,10 @@ impl<M> Core<M> {
             addresses,
             incarnation,
             displaced,
+            turns: 0,
+            messages: 0,
+            highest: 0,
+            sampled: SampledTurns::default(),
             others: refs.saturating_sub(1 + known.iter().sum::<u32>())
                 + u32::from(flags.has(Flags::FOREIGN)),
         }

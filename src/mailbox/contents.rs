@@ -31,8 +31,17 @@ use super::overflow::{Displacing, Overflow};
 use super::queue::{Batch, MessageQueue, Spare};
 use super::state::{Flags, MailboxState, Wake};
 use crate::sync::atomic::AtomicU32;
+use crate::sync::global;
 use crate::sync::{UnsafeCell, mutant};
 use crate::waiters::Waiters;
+
+/// What the count of turns begins with, so that neither the first turn nor the second one is rare. In a
+/// unit test the count soon begins anew.
+const TURNS_FROM: u32 = if cfg!(test) {
+    2_u32.wrapping_sub(64)
+} else {
+    2
+};
 
 /// The state that the reader and the senders share. The fields that every sender writes come first.
 #[repr(C)]
@@ -40,6 +49,11 @@ pub(crate) struct Mailbox<M> {
     pub(crate) state: MailboxState,
     /// The number of senders; as contended as the state word.
     pub(super) senders: AtomicU32,
+    /// The largest number of messages that the reader has found in the queue. It begins with 1, as if it
+    /// had found one, since it soon will.
+    pub(super) highest: global::AtomicU32,
+    /// The number of turns of the actor and [`TURNS_FROM`], modulo 2³². It is here since there is room.
+    pub(crate) turns: global::AtomicU32,
     contents: UnsafeCell<Contents<M>>,
 }
 
@@ -98,6 +112,8 @@ impl<M> Mailbox<M> {
         Mailbox {
             state: MailboxState::new(flags),
             senders: AtomicU32::new(1),
+            highest: global::AtomicU32::new(1),
+            turns: global::AtomicU32::new(TURNS_FROM),
             contents: UnsafeCell::new(Contents {
                 queue: MessageQueue::EMPTY,
                 extras: has_extras.then(|| ExtrasBox::new(options)),
@@ -175,10 +191,22 @@ impl<M> Mailbox<M> {
         if !self.state.peek().has(Flags::FILLED) {
             return 0;
         }
-        self.lock(|_, contents| {
-            let urgent = contents.urgent().map_or(0, |urgent| urgent.len());
-            contents.queue.len() + urgent
-        })
+        self.lock(|_, contents| contents.len())
+    }
+
+    /// Returns the largest number of messages that were in the queue, of an actor that has received
+    /// some.
+    pub(crate) fn highest(&self) -> usize {
+        // Relaxed: a number, which publishes nothing.
+        (self.highest.load(global::Ordering::Relaxed) as usize).max(self.len())
+    }
+
+    /// Returns the number of turns that the actor has had, without 2³² for each time that the count has
+    /// begun anew.
+    pub(crate) fn turns(&self) -> u64 {
+        // Relaxed: a number, which publishes nothing.
+        let turns = self.turns.load(global::Ordering::Relaxed);
+        u64::from(turns).wrapping_sub(TURNS_FROM.into())
     }
 
     /// Returns how many of these messages are not urgent.
@@ -192,10 +220,12 @@ impl<M> Mailbox<M> {
     /// Returns how many messages and permits fit at most, or `None` if the mailbox is
     /// unbounded.
     pub(crate) fn capacity(&self) -> Option<usize> {
-        if !self.state.peek().has(Flags::BOUNDED) {
+        let flags = self.state.peek();
+        if !flags.has(Flags::BOUNDED) {
             return None;
         }
-        self.lock(|_, contents| contents.bound().map(|bound| bound.capacity))
+        let capacity = self.lock(|_, contents| contents.bound().map(|bound| bound.capacity));
+        capacity.filter(|capacity| *capacity != usize::MAX || !flags.has(Flags::HAS_URGENT))
     }
 
     /// Runs a critical section, which must not panic and must not call user code.
@@ -288,6 +318,11 @@ impl<M> Mailbox<M> {
 }
 
 impl<M> Contents<M> {
+    /// Returns the number of messages, which it counts block by block.
+    pub(super) fn len(&mut self) -> usize {
+        self.queue.len() + self.urgent().map_or(0, |urgent| urgent.len())
+    }
+
     pub(super) fn hooks(&mut self) -> Option<&mut Hooks<M>> {
         self.extras()?.hooks.as_deref_mut()
     }

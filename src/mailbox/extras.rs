@@ -87,6 +87,9 @@ impl<M> ExtrasBox<M> {
             hooks,
         } = options;
         let extras = blocks::room::<Extras<M>>();
+        // With a second queue messages are counted, although there is room for all.
+        let has_urgent = hooks.as_ref().is_some_and(|hooks| hooks.urgent.is_some());
+        let capacity = capacity.or(has_urgent.then_some(usize::MAX));
         let bound = capacity.map(|capacity| Bound {
             capacity,
             len: 0,

@@ -202,6 +202,16 @@ impl<M> Batch<M> {
             .map_or(0, |first| unsafe { count(first, NonNull::dangling()) })
     }
 
+    /// Returns whether there may be more messages than so many, which is seen at once.
+    #[inline(always)]
+    pub(super) fn may_exceed(&self, len: u32) -> bool {
+        self.first.is_some_and(|first| {
+            // SAFETY: (QUEUE-1) the block is the batch's.
+            let front = unsafe { first.as_ref() };
+            front.next != first || u32::from(front.written) > len
+        })
+    }
+
     /// Takes the oldest message.
     #[inline]
     pub(crate) fn take_one(&mut self) -> Option<TakenMessage<M>> {

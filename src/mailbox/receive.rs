@@ -11,6 +11,7 @@ use super::queue::{Batch, TakenMessage};
 use super::send::wake_foreign;
 use super::state::Flags;
 use crate::contain::KeptWaker;
+use crate::sync::global::Ordering;
 use crate::sync::mutant;
 
 impl<M> Mailbox<M> {
@@ -55,8 +56,22 @@ impl<M> Mailbox<M> {
                     false => Poll::Pending,
                 });
             }
+            // Relaxed: a number that only the reader writes, and which publishes nothing.
+            if batch.may_exceed(self.highest.load(Ordering::Relaxed)) {
+                self.raise_highest(batch.len());
+            }
         }
         Some(Poll::Ready(batch.take_one()))
+    }
+
+    /// Notes that the reader has found so many messages in the queue.
+    #[cold]
+    #[inline(never)]
+    fn raise_highest(&self, len: usize) {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        // Relaxed: as above.
+        let highest = self.highest.load(Ordering::Relaxed).max(len);
+        self.highest.store(highest, Ordering::Relaxed);
     }
 
     /// Takes the next message of a bounded mailbox, and grants its room to the line.
@@ -65,8 +80,15 @@ impl<M> Mailbox<M> {
         let (mut waited_for, mut emptied) = (false, None);
         let received = self.lock(|flags, contents| {
             waited_for = flags.has(Flags::WAITED_FOR.or(Flags::URGENT_LINE));
+            // Relaxed: as above.
+            let highest = self.highest.load(Ordering::Relaxed) as usize;
             let taken = match flags.has(Flags::HAS_URGENT) {
-                true => contents.take_of_two(flags),
+                true => {
+                    if contents.may_exceed(highest) {
+                        self.raise_highest(contents.len());
+                    }
+                    contents.take_of_two(flags)
+                }
                 false => contents.queue.take_one(),
             };
             let Some(taken) = taken else {
@@ -83,6 +105,10 @@ impl<M> Mailbox<M> {
                 && let Some(bound) = contents.bound()
             {
                 bound.len -= 1;
+                // With the permits, of which there are few, and with the one that was taken.
+                if bound.len >= highest {
+                    self.raise_highest(contents.queue.len() + 1);
+                }
             }
             // In this critical section: a kill frees the blocks in the next one.
             let (message, block) = taken.read_apart();

@@ -127,6 +127,13 @@ impl<M> Contents<M> {
         self.extras()?.urgent()
     }
 
+    /// Returns whether there may be more messages in both queues than so many, which is seen at once.
+    pub(super) fn may_exceed(&mut self, len: usize) -> bool {
+        let plain = self.bound().map_or(0, |bound| bound.len);
+        let urgent = self.urgent().map_or(0, |urgent| urgent.bound.len);
+        plain + urgent > len
+    }
+
     /// Takes the next message of a mailbox with two queues, and notes what is left.
     #[cold]
     pub(super) fn take_of_two(&mut self, flags: &mut Flags) -> Option<TakenMessage<M>> {

@@ -106,6 +106,10 @@ impl ActorExecutor for Arc<PinnedThread> {
     fn note_waits(&self, cell: NonNull<Header>, waits: NotedWaits) {
         self.live.note_waits(cell, waits);
     }
+
+    fn sampled(&self, cell: NonNull<Header>, took: Option<Duration>) {
+        self.live.sampled(cell, took);
+    }
 }
 
 impl TimerClock for PinnedThread {

@@ -64,6 +64,7 @@ pub struct Builder {
     driver: Option<Arc<dyn Driver>>,
     detect_deadlocks: bool,
     endless_waits: bool,
+    counting: bool,
     long_turns: Option<Duration>,
     on_warning: Option<OnWarning>,
 }
@@ -86,6 +87,7 @@ impl Builder {
             driver: None,
             detect_deadlocks: false,
             endless_waits: cfg!(debug_assertions),
+            counting: true,
             long_turns: warnings::LONG_TURN,
             on_warning: None,
         }
@@ -433,6 +435,7 @@ impl Builder {
             process: Process::current(),
             detect_deadlocks: detect_deadlocks || engine.is_some(),
             endless_waits: self.endless_waits,
+            counting: self.counting,
             lists_asks: detect_deadlocks || engine.is_some() || tracer.is_some(),
             is_watched: observer.is_some() || tracer.is_some() || self.long_turns.is_some(),
             is_traced: engine.is_some() || tracer.is_some(),
@@ -482,6 +485,7 @@ impl std::fmt::Debug for Builder {
             .field("grace", &self.grace)
             .field("detect_deadlocks", &self.detect_deadlocks)
             .field("endless_waits", &self.endless_waits)
+            .field("counting", &self.counting)
             .field("long_turns", &self.long_turns)
             .finish_non_exhaustive()
     }

@@ -97,6 +97,10 @@ impl ActorExecutor for Arc<Inner> {
         self.live.note_waits(cell, waits);
     }
 
+    fn sampled(&self, cell: NonNull<Header>, took: Option<Duration>) {
+        self.live.sampled(cell, took);
+    }
+
     fn discarded(&self) {
         self.policy_dropped();
     }

@@ -95,6 +95,7 @@ impl Inner {
         }
         let reports_waits = options.endless_waits && options.driver.is_none() && engine.is_none();
         let noted = u8::from(options.endless_waits) * Label::NOTED;
+        let uncounted = u8::from(!options.counting) * Label::UNCOUNTED;
         let locations = keeps_locations.then(|| Arc::new(SpawnLocations::new()));
         let long_turns = limit.zip(locations.as_ref());
         let threads = ThreadSet::new(options.stack_size);
@@ -102,7 +103,7 @@ impl Inner {
             long_turns: long_turns.map(|(limit, locations)| {
                 LongTurns::new(limit, workers, locations, warnings.clone())
             }),
-            marks: traced | noted | (u8::from(keeps_locations) * Label::LOCATED),
+            marks: traced | noted | uncounted | (u8::from(keeps_locations) * Label::LOCATED),
             locations,
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),

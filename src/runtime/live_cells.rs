@@ -16,7 +16,7 @@ mod table;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Waker;
@@ -28,7 +28,9 @@ use table::CellTable;
 use crate::contain::KeptWaker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
-use crate::task::{self, Ending, Header, LiveIndex, Look, NotedWaits, TaskInfo, TaskKey};
+use crate::task::{
+    self, Ending, Header, LiveIndex, Look, NotedWaits, SampledTurns, TaskInfo, TaskKey,
+};
 
 pub(crate) struct LiveCells {
     shards: Box<[CachePadded<Mutex<CellShard>>]>,
@@ -45,6 +47,8 @@ struct CellShard {
     /// What the cells wait for, by their keys, each with the number of its cell. A cell that has
     /// ended may still be here.
     waits: Vec<(u64, NotedWaits)>,
+    /// The samples of cells that had enough turns, and how often their counts of turns began anew.
+    samples: BTreeMap<usize, (SampledTurns, u32)>,
     wakers: Slab<KeptWaker>,
 }
 
@@ -110,24 +114,50 @@ impl LiveCells {
         let live_index = unsafe { cell.as_ref() }.live_index.take();
         let live_index = live_index.expect("a cell that has entered has a live index");
         let (key, index) = self.key_and_shard(&live_index);
-        let unneeded = self.shards[index].lock().cells.remove(key);
+        let mut shard = self.shards[index].lock();
+        if !shard.samples.is_empty() {
+            shard.samples.remove(&key);
+        }
+        let unneeded = shard.cells.remove(key);
+        drop(shard);
         drop(unneeded);
+    }
+
+    /// Returns where a cell is. Called by its run.
+    fn place(&self, header: &Header) -> Option<(usize, usize)> {
+        let live_index = header.live_index.take()?;
+        let place = self.key_and_shard(&live_index);
+        header.live_index.set(Some(live_index));
+        Some(place)
     }
 
     /// Notes what the cell waits for. Called by its run.
     pub(crate) fn note_waits(&self, cell: NonNull<Header>, waits: NotedWaits) {
         // SAFETY: (LIVE-1) not ended, since it runs; only its run reads the live index.
         let header = unsafe { cell.as_ref() };
-        let Some(live_index) = header.live_index.take() else {
+        let Some((key, index)) = self.place(header) else {
             return;
         };
-        let (key, index) = self.key_and_shard(&live_index);
-        header.live_index.set(Some(live_index));
         let mut shard = self.shards[index].lock();
         if shard.waits.len() <= key {
             shard.waits.resize(key + 1, (0, NotedWaits::NONE));
         }
         shard.waits[key] = (header.id(), waits);
+    }
+
+    /// Notes how long a turn took or, without a time, that the count of turns began anew. Called by the
+    /// cell's run.
+    pub(crate) fn sampled(&self, cell: NonNull<Header>, took: Option<Duration>) {
+        // SAFETY: (LIVE-1) as in `note_waits`.
+        let Some((key, index)) = self.place(unsafe { cell.as_ref() }) else {
+            return;
+        };
+        let mut shard = self.shards[index].lock();
+        let (sampled, anew) = shard.samples.entry(key).or_default();
+        match took {
+            Some(took) => sampled.add(took),
+            None => *anew += 1,
+        }
     }
 
     /// Returns what the cells wait for that waited for something else than a message at the end of
@@ -227,24 +257,30 @@ impl LiveCells {
 
     /// Describes every cell that is not in `spare`: its identity, and its state at this moment.
     pub(crate) fn describe_cells(&self, spare: &[TaskKey], mut each: impl FnMut(TaskInfo, Look)) {
-        self.for_each_cell(|cell| {
+        self.for_each_held(|cell, (sampled, anew)| {
             if spare.contains(&TaskKey::of_cell(cell)) {
                 return;
             }
-            // SAFETY: `for_each_cell` holds a reference meanwhile.
-            let (info, look) = unsafe {
+            // SAFETY: `for_each_held` holds a reference meanwhile.
+            let (info, mut look) = unsafe {
                 let vtable = cell.as_ref().vtable;
                 ((vtable.info)(cell), (vtable.look)(cell))
             };
+            look.turns = look.turns.wrapping_add(u64::from(anew) << 32);
+            look.sampled = sampled;
             each(info, look);
         });
     }
 
     fn for_each_cell(&self, mut each: impl FnMut(NonNull<Header>)) {
+        self.for_each_held(|cell, _| each(cell));
+    }
+
+    fn for_each_held(&self, mut each: impl FnMut(NonNull<Header>, (SampledTurns, u32))) {
         for shard in &self.shards {
             let cells = shard.lock().hold_cells();
-            for cell in cells {
-                each(cell);
+            for (cell, samples) in cells {
+                each(cell, samples);
                 // SAFETY: the reference that `hold_cells` took.
                 unsafe { Header::release(cell) };
             }
@@ -323,13 +359,16 @@ impl LiveCells {
 }
 
 impl CellShard {
-    /// Returns all cells, each with a reference, so that they can be used without the lock.
-    fn hold_cells(&self) -> Vec<NonNull<Header>> {
-        let hold = |cell: &NonNull<Header>| {
+    /// Returns all cells, each with a reference, so that they can be used without the lock, and with
+    /// its samples.
+    fn hold_cells(&self) -> Vec<(NonNull<Header>, (SampledTurns, u32))> {
+        let hold = |(key, cell): (usize, NonNull<Header>)| {
             // SAFETY: (LIVE-1) in the table, so not ended.
             unsafe { cell.as_ref() }.retain();
+            let samples = self.samples.get(&key).copied();
+            (cell, samples.unwrap_or_default())
         };
-        self.cells.iter().inspect(hold).collect()
+        self.cells.entries().map(hold).collect()
     }
 }
 
@@ -361,6 +400,16 @@ pub struct ActorStatus {
     /// How many messages have given way to newer ones in the mailbox, see
     /// [`overflow`](crate::ActorBuilder::overflow).
     pub displaced: u64,
+    /// The number of turns that the actor has had, without the present one. 0 if the runtime [does not
+    /// count](crate::Builder::counting), as the next three.
+    pub turns: u64,
+    /// The number of messages that it has handled in these turns, with those of its sources.
+    pub messages: u64,
+    /// The largest number of messages that have waited in the mailbox, as
+    /// [`mailbox`](ActorStatus::mailbox) counts them.
+    pub highest: usize,
+    /// The times of some of its turns.
+    pub sampled: SampledTurns,
     /// The total duration of the actor's completed turns. `None` if the runtime has no
     /// [`observer`](crate::Builder::observer), because turns are not measured then.
     pub busy: Option<Duration>,

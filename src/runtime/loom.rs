@@ -75,6 +75,7 @@ fn runtime_of(scheduler: Scheduler, driver: Option<Arc<dyn Driver>>) -> Arc<Inne
         grace: Duration::ZERO,
         detect_deadlocks: false,
         endless_waits: false,
+        counting: true,
         lists_asks: false,
         hidden: false,
         process: Process::current(),

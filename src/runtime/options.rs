@@ -40,6 +40,8 @@ pub(crate) struct RuntimeOptions {
     pub(crate) detect_deadlocks: bool,
     /// Waits are noted. Those that never end are reported, but for a driver or a simulation.
     pub(super) endless_waits: bool,
+    /// Turns and messages of actors are counted.
+    pub(super) counting: bool,
     /// Deadlocks are detected, messages are traced, or the runtime is simulated.
     pub(super) lists_asks: bool,
     /// The runtime is never the current one: it was made for a stage without a runtime, and no worker

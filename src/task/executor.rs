@@ -13,6 +13,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use super::header::Header;
 #[cfg(doc)]
@@ -88,6 +89,12 @@ pub trait ActorExecutor: Executor {
     /// does not receive.
     fn note_waits(&self, cell: NonNull<Header>, waits: NotedWaits) {
         let _ = (cell, waits);
+    }
+
+    /// Notes how long a turn of a cell took or, without a time, that its count of turns has begun anew
+    /// after 2³² turns. Called by its run.
+    fn sampled(&self, cell: NonNull<Header>, took: Option<Duration>) {
+        let _ = (cell, took);
     }
 
     /// Observes that the runnable of a cell was dropped instead of run.

@@ -20,6 +20,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::hooks::TaskHooks;
 use super::key::LiveIndex;
+use super::sampled::SampledTurns;
 use crate::info::{TaskInfo, TypeNames};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, acquire, mutant};
@@ -37,7 +38,7 @@ pub struct Header {
     pub(crate) live_index: Cell<Option<LiveIndex>>,
 }
 
-/// A number that no other cell of this process has, its marks, and a priority: 52, 4 and 8 bits.
+/// A number that no other cell of this process has, its marks, and a priority: 51, 5 and 8 bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Label(u64);
 
@@ -51,9 +52,11 @@ impl Label {
     pub(crate) const NOTED: u8 = 4;
     /// The mark of a cell whose mailbox conflates. The other marks are those of its executor.
     pub(crate) const CONFLATES: u8 = 8;
+    /// The mark of a cell whose executor does not count what it does.
+    pub(crate) const UNCOUNTED: u8 = 16;
 
     pub(crate) fn new(id: u64, priority: u8, marks: u8) -> Self {
-        Label((id << 12) | (u64::from(marks) << 8) | u64::from(priority))
+        Label((id << 13) | (u64::from(marks) << 8) | u64::from(priority))
     }
 }
 
@@ -68,7 +71,7 @@ impl Header {
     }
 
     pub(crate) fn id(&self) -> u64 {
-        self.label.0 >> 12
+        self.label.0 >> 13
     }
 
     /// Returns the priority for the scheduling policy; 0 is the lowest.
@@ -103,6 +106,18 @@ impl Header {
     #[inline]
     pub(crate) fn is_noted(&self) -> bool {
         self.label.0 & (u64::from(Label::NOTED) << 8) != 0
+    }
+
+    /// Returns whether turns are counted.
+    #[inline]
+    pub(crate) fn is_counted(&self) -> bool {
+        self.label.0 & (u64::from(Label::UNCOUNTED) << 8) == 0
+    }
+
+    /// Returns whether the end of a turn does more or less than to count it.
+    #[inline]
+    pub(crate) fn is_noted_or_uncounted(&self) -> bool {
+        self.label.0 & (u64::from(Label::NOTED | Label::UNCOUNTED) << 8) != 0
     }
 
     /// Adds a reference. The caller holds one, or the lock of the list that contains the cell.
@@ -242,6 +257,12 @@ pub(crate) struct Look {
     pub(crate) incarnation: u64,
     /// The number of messages that were displaced.
     pub(crate) displaced: u64,
+    /// The numbers of turns, as the cell counts them, and of messages. Zero if they are not counted.
+    pub(crate) turns: u64,
+    pub(crate) messages: u64,
+    /// The largest number of messages that were in the mailbox.
+    pub(crate) highest: usize,
+    pub(crate) sampled: SampledTurns,
     /// The number of references besides those of the cell, its handle, its addresses and its
     /// context: wakers and weak addresses, for example. One more if another task receives, since
     /// that one may have any wakers.

@@ -28,15 +28,18 @@ const MORE: u32 = 3 * BATCH;
 
 /// How many messages an actor may handle in its next turn, and whether that turn is timed.
 ///
-/// The number has three parts, from the highest of 3, 1 and 3 bits: how often the batch is halved,
-/// whether four batches fit into a turn, and how many whole batches were not timed.
+/// The number has four parts, from the highest of 1, 3, 1 and 3 bits: whether the turn is a sample, how
+/// often the batch is halved, whether four batches fit into a turn, and how many whole batches were not
+/// timed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota(u8);
 
 /// The middle part: four batches fit into a turn.
 const CHEAP: u8 = TIMED_EVERY;
-/// The unit of the highest part.
+/// The unit of the part above it.
 const HALVING: u8 = 2 * TIMED_EVERY;
+/// The highest part.
+const SAMPLED: u8 = 128;
 
 impl Quota {
     /// The quota of a new actor.
@@ -44,7 +47,7 @@ impl Quota {
     const HALVINGS_MAX: u8 = BATCH.ilog2() as u8;
 
     fn halvings(self) -> u8 {
-        self.0 / HALVING
+        (self.0 & !SAMPLED) / HALVING
     }
 
     /// Returns the number of messages that this turn may handle.
@@ -58,9 +61,22 @@ impl Quota {
         self.0 >= TIMED_EVERY - 1
     }
 
-    /// Returns whether this turn is to be timed.
+    /// Returns whether the turn is timed as a sample of all turns.
+    pub(crate) fn is_sampled(self) -> bool {
+        self.0 & SAMPLED != 0
+    }
+
+    pub(crate) fn sampled(self) -> Self {
+        Quota(self.0 | SAMPLED)
+    }
+
+    pub(crate) fn unsampled(self) -> Self {
+        Quota(self.0 & !SAMPLED)
+    }
+
+    /// Returns whether this turn is to be timed, since it may be slow.
     pub(crate) fn is_timed(self) -> bool {
-        self.0 >= HALVING || self.0 % TIMED_EVERY == TIMED_EVERY - 1
+        self.halvings() > 0 || self.0 % TIMED_EVERY == TIMED_EVERY - 1
     }
 
     /// Returns the number of additional messages that this turn may handle, if nothing else waits.

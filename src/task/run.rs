@@ -61,6 +61,8 @@ pub(crate) struct CurrentTurn {
     batch: u32,
     /// The number of additional messages that it may handle then, if nothing else waits.
     more: Cell<u32>,
+    /// The number of messages that it has handled before those of which some are left.
+    before: Cell<u32>,
     /// The number of messages left.
     left: Cell<u32>,
     /// A byte, since each note is stored as one: a wider load just after the store would have to
@@ -120,6 +122,7 @@ impl CurrentTurn {
             terminations,
             batch,
             more: Cell::new(more),
+            before: Cell::new(0),
             left: Cell::new(batch),
             notes: Cell::new(0),
         }
@@ -144,9 +147,10 @@ impl CurrentTurn {
         self.notes.get()
     }
 
-    /// Returns whether the turn has handled a message.
-    pub(crate) fn has_handled(&self) -> bool {
-        self.left.get() < self.batch
+    /// Returns the number of messages that the turn has handled.
+    #[inline]
+    pub(crate) fn handled(&self) -> u32 {
+        self.before.get() + self.batch - self.left.get()
     }
 
     pub(crate) fn reader(&self) -> NonNull<()> {
@@ -295,10 +299,13 @@ pub(crate) fn is_spent(is_alone: impl FnOnce() -> bool) -> bool {
         return true;
     };
     run.note(SPENT);
+    run.before.set(run.before.get() + run.batch);
     // A turn alone on its thread goes on once, which saves a way through the queue.
     let more = run.more.replace(0);
     let goes_on = more > 0 && is_alone();
     if goes_on {
+        // So many are handled when none is left.
+        run.before.set(run.before.get() + more - run.batch);
         run.left.set(more);
     }
     !goes_on

@@ -8,6 +8,7 @@ mod heap;
 #[path = "../support/support.rs"]
 mod support;
 
+mod actor_counts;
 mod bugs_runtime;
 #[cfg(target_os = "linux")]
 mod ctrl_c;

@@ -11,6 +11,7 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::NonNull;
 
+use super::counting::TurnQuota;
 use crate::actor::context::Context;
 use crate::actor::core::{ActorOptions, Core, CoreArc, CoreRef};
 use crate::actor::lifecycle::Completed;
@@ -18,9 +19,9 @@ use crate::actor::traced;
 use crate::actor::undelivered::detail_about;
 use crate::error::{AskCause, End, Fault};
 use crate::info::TaskInfo;
-use crate::instant::Instant;
 use crate::mailbox::{Batch, LabelFn, RunOutcome, RunStart, Termination, Wake};
 use crate::sync::atomic::Ordering;
+use crate::sync::global::{AtomicU64, Ordering::Relaxed};
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentTurn};
 use crate::task::{
@@ -33,14 +34,9 @@ use crate::tracer::Subject;
 pub(super) struct Base<M, H> {
     pub(super) core: Core<M>,
     pub(super) executor: H,
-}
-
-/// The quota of the turn that runs, with what it allows on this executor.
-pub(super) struct TurnQuota {
-    batch: u32,
-    quota: Quota,
-    /// When the turn began, if it is timed.
-    begun: Instant,
+    /// The number of messages that the actor has handled. Only its run writes it, so a step is a load
+    /// and a store.
+    pub(super) messages: AtomicU64,
 }
 
 impl<M, H> Base<M, H>
@@ -63,7 +59,13 @@ where
     ) {
         let core = Core::new(vtable, executor.marks(), options);
         // SAFETY: guaranteed by the caller.
-        unsafe { target.write(Base { core, executor }) };
+        unsafe {
+            target.write(Base {
+                core,
+                executor,
+                messages: AtomicU64::new(0),
+            });
+        }
     }
 
     /// Schedules a new cell. Returns false if the executor is shutting down.
@@ -222,7 +224,18 @@ where
     /// As [`VTable::look`].
     pub(super) unsafe fn look(header: NonNull<Header>) -> Look {
         // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::at(header) }.look()
+        let (core, base) = unsafe { (Self::at(header), Self::of(header)) };
+        let mut look = core.look();
+        if core.header.is_counted() {
+            // Relaxed: a number, which publishes nothing.
+            look.messages = base.messages.load(Relaxed);
+            look.turns = core.mailbox.turns();
+            look.highest = match look.messages {
+                0 => look.mailbox,
+                _ => core.mailbox.highest(),
+            };
+        }
+        look
     }
 
     /// # Safety
@@ -254,18 +267,11 @@ where
             RunStart::StoppedNow => true,
             RunStart::Drop(termination) => return Err(termination),
         };
-        let (mut batch, mut more, mut begun) = (self.executor.batch(), 0, Instant::ZERO);
-        if quota.is_special() {
-            (batch, more, begun) = apply_quota(quota, batch);
-        }
+        let (allowed, more) = TurnQuota::of(quota, self.executor.batch());
         let terminations = (!looks_first).then_some(terminations);
         // SAFETY: guaranteed by the caller.
-        let run =
-            unsafe { CurrentTurn::of_actor(as_run(header), reader, (batch, more), terminations) };
-        let allowed = TurnQuota {
-            batch,
-            quota,
-            begun,
+        let run = unsafe {
+            CurrentTurn::of_actor(as_run(header), reader, (allowed.batch, more), terminations)
         };
         Ok((run, allowed))
     }
@@ -288,27 +294,6 @@ where
         Context::new(CoreArc::from(unsafe { Self::at(header) }))
     }
 
-    /// Returns the quota of the next turn, if this turn has used up its batch.
-    #[inline]
-    pub(super) fn next_quota(&self, turn: &CurrentTurn, allowed: TurnQuota) -> Option<Quota> {
-        match turn.notes() & run::SPENT {
-            0 => None,
-            _ => self.learn(allowed),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn learn(&self, allowed: TurnQuota) -> Option<Quota> {
-        if self.executor.hooks().is_batch_chosen() {
-            return None;
-        }
-        Some(match allowed.quota.is_timed() {
-            true => (allowed.quota).after_timed(allowed.batch, allowed.begun.elapsed()),
-            false => allowed.quota.after_untimed(),
-        })
-    }
-
     /// Ends the turn of an actor that is pending. Returns how it was terminated, if it was: then it
     /// is to be ended now. Otherwise the cell is not the caller's any more, and may be freed before
     /// this returns.
@@ -321,9 +306,6 @@ where
         let base = unsafe { Self::of(header) };
         let notes = turn.notes();
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
-        if base.core.header.is_noted() {
-            base.note_waits(header, turn);
-        }
         let state = &base.core.mailbox.state;
         match state.rest(receiving, woken) {
             RunOutcome::Asleep => None,
@@ -346,7 +328,7 @@ where
     /// Has an ask of the actor to itself judged, if it waits for nothing else.
     #[cold]
     #[inline(never)]
-    fn note_waits(&self, header: NonNull<Header>, turn: &CurrentTurn) {
+    pub(super) fn note_waits(&self, header: NonNull<Header>, turn: &CurrentTurn) {
         // Without `NOTED`, notes under this pointer are of a cell that was here before.
         let waits = match turn.notes() & run::NOTED {
             0 => NotedWaits::NONE,
@@ -363,7 +345,7 @@ where
             let is_known = look.others as usize == asks.len();
             let may_hang = is_known && !look.is_receiving && look.mailbox > 0;
             let (hooks, actor) = (self.executor.hooks(), self.core.info());
-            if hooks.asks_itself(&actor, may_hang, turn.has_handled()) {
+            if hooks.asks_itself(&actor, may_hang, turn.handled() > 0) {
                 // SAFETY: (CELL-4) the cell has not ended, and this is its run.
                 unsafe { Header::waker(header) }.wake_by_ref();
             }
@@ -420,17 +402,4 @@ where
             self.executor.hooks().completed(&self.core.info());
         }
     }
-}
-
-/// Returns how many messages a turn may handle, how many more if nothing else waits, and when it
-/// began, if it is timed.
-#[cold]
-#[inline(never)]
-fn apply_quota(quota: Quota, batch: u32) -> (u32, u32, Instant) {
-    let begun = if quota.is_timed() {
-        Instant::now()
-    } else {
-        Instant::ZERO
-    };
-    (batch.min(quota.messages()), quota.more(), begun)
 }

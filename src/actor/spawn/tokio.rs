@@ -138,6 +138,10 @@ impl ActorExecutor for CurrentExecutor {
         either!(self, it => it.note_waits(cell, waits));
     }
 
+    fn sampled(&self, cell: NonNull<Header>, took: Option<Duration>) {
+        either!(self, it => it.sampled(cell, took));
+    }
+
     fn discarded(&self) {
         either!(self, it => it.discarded());
     }

@@ -170,4 +170,13 @@ impl Builder {
         self.endless_waits = report;
         self
     }
+
+    /// Sets whether turns and messages of actors are counted, and some turns timed. The default is
+    /// true.
+    ///
+    /// The counts are in [`ActorStatus`](crate::ActorStatus). They cost a few instructions a turn.
+    pub fn counting(mut self, count: bool) -> Self {
+        self.counting = count;
+        self
+    }
 }

@@ -85,8 +85,13 @@ impl CellTable {
 
     /// Returns all cells, newest first as long as no slot has been reused.
     pub(super) fn iter(&self) -> impl Iterator<Item = NonNull<Header>> {
-        let indices = (0..self.used).rev();
-        indices.filter_map(|index| self.chunks[index / CHUNK][index % CHUNK].cell())
+        self.entries().map(|(_, cell)| cell)
+    }
+
+    /// Returns the same, each with its index.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, NonNull<Header>)> {
+        let at = |index: usize| Some((index, self.chunks[index / CHUNK][index % CHUNK].cell()?));
+        (0..self.used).rev().filter_map(at)
     }
 
     fn at(&mut self, index: usize) -> &mut CellSlot {

@@ -71,3 +71,25 @@ fn a_waker_that_a_full_shard_refuses_is_kept_by_the_next() {
         assert_eq!(live.tasks(), 5 - n);
     }
 }
+
+#[test]
+fn a_count_of_turns_that_begins_anew_goes_on() {
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    let answers = |mut cx: crate::Context<crate::Reply<()>>| async move {
+        while let Some(reply) = cx.recv().await {
+            reply.send(());
+        }
+    };
+    let actor = crate::actor(answers).on(&runtime).spawn();
+    let turns = || runtime.stats().actors[0].turns;
+    for asks in 0..200 {
+        runtime.block_on(actor.ask(|reply| reply)).unwrap();
+        runtime.run_until_quiescent();
+        // The actor may have had a turn before its first message.
+        assert!(
+            (asks + 1..=asks + 2).contains(&turns()),
+            "{} turns",
+            turns()
+        );
+    }
+}

@@ -15,6 +15,7 @@ fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
         handled += 1;
     }
     drop(entered);
+    assert_eq!(run.handled(), handled);
     (handled, run.notes() & SPENT != 0)
 }
 

@@ -74,6 +74,7 @@ impl Kind {
     pub fn has(self, figure: &str) -> bool {
         match figure {
             "ask" => true,
+            "many" | "send" => self != Kind::Ping,
             _ if self == Kind::GreenroomNatsThree => false,
             // An address of the others does not tell of its end.
             "killed" => self.is_own() || self == Kind::Ractor,

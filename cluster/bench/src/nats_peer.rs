@@ -15,8 +15,8 @@ use crate::{Outcome, certificates};
 /// The bytes of a number.
 const NUMBER: usize = 8;
 
-/// The messages that a subscription keeps, as that of greenroom does.
-const CAPACITY: usize = 1 << 16;
+/// The messages that a subscription keeps: as many as that of greenroom with 64 peers, its default.
+const CAPACITY: usize = 81_920;
 
 async fn connect(name: &str, address: &str, is_tls: bool) -> Outcome<Client> {
     let mut options = ConnectOptions::new()

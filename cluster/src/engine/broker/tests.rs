@@ -89,6 +89,13 @@ fn carry([a, b]: &[End; 2]) {
 }
 
 #[test]
+#[cfg(feature = "nats")]
+fn a_subscription_has_room_for_81_920_batches_of_64_peers() {
+    // The bare clients of `cluster/bench` have as much.
+    assert_eq!(super::most_batches(Limits::default().peers), 81_920);
+}
+
+#[test]
 fn nodes_that_greet_each_other_at_the_same_time_have_one_link() {
     let ends = End::pair();
     ends[0].engine.note(NodeEvent::Wanted("b"));

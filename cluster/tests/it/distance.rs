@@ -10,6 +10,7 @@ use greenroom_cluster::{
 };
 
 use crate::nodes::{Pair, Tally, pair, published, tally, until};
+use crate::replies::{Work, workshop};
 use crate::support::{Net, node, seeds, simulated};
 
 const LEASE: Duration = Duration::from_secs(5);
@@ -108,6 +109,21 @@ fn each_ask_ends_when_its_node_dies() {
             asks.iter().all(|ask| *ask == Err(RemoteAskError::Lost)),
             "{asks:?}"
         );
+    });
+}
+
+#[test]
+fn an_ask_within_an_answer_ends_when_the_answer_comes_too_late() {
+    simulated(|net| async move {
+        let (actor, _gate, _nodes, far) = workshop(&net, 2).await;
+        let second = Duration::from_secs(1);
+        net.delay(second..second);
+        // The answer is under way when the asker goes.
+        let late = far.ask(|reply| Work::Begin(true, reply));
+        let late = late.timeout(second * 3 / 2).await;
+        assert_eq!(late.unwrap_err(), RemoteAskError::TimedOut);
+        actor.stop();
+        assert_eq!(actor.join().await.unwrap(), [true]);
     });
 }
 

@@ -39,6 +39,8 @@ mod notes;
 mod partitions;
 #[path = "../processes/process.rs"]
 mod process;
+#[path = "../it/replies.rs"]
+mod replies;
 mod server;
 mod servers;
 mod slow;

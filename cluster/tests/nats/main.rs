@@ -21,6 +21,7 @@ mod credit;
 #[path = "../it/deadlocks.rs"]
 mod deadlocks;
 mod floods;
+mod idle;
 #[path = "../processes/killed.rs"]
 mod killed;
 #[path = "../processes/ledger.rs"]

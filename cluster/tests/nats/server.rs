@@ -90,6 +90,14 @@ impl Server {
             })
     }
 
+    /// Starts a server of this configuration that writes all it receives to its log. Returns also where
+    /// it tells its numbers.
+    pub fn monitored(config: &str) -> (Server, String) {
+        let monitor = format!("127.0.0.1:{}", free_port());
+        let more = format!("trace: true\nhttp: \"{monitor}\"\n");
+        (Server::with(&(more + config)), monitor)
+    }
+
     pub fn with(config: &str) -> Server {
         let mut server = Server::new("127.0.0.1", Command::new("env"), config.into());
         server.start();

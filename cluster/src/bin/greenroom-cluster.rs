@@ -12,7 +12,16 @@ greenroom-cluster nats-config --nodes NAME[,NAME]..
 
 greenroom-cluster nats-config --check SERVER --nodes NAME --identity CERT KEY CA
     Connects with a server as a node, and prints what the server lacks.
+
+    A client does not see ping_interval, ping_max, max_pending and write_deadline of its server:
+    compare those of the server with what is printed, or with /varz at its http_port.
+
+    The variable NATS_PASSWORD has the password of the node, if it has one. Then --identity may be
+    missing.
 ";
+
+/// The variable with the password. Other users of a machine see arguments, and no variables.
+const PASSWORD: &str = "NATS_PASSWORD";
 
 /// What is to be done.
 #[derive(Default)]
@@ -67,12 +76,19 @@ fn run(arguments: Arguments) -> Result<ExitCode, lexopt::Error> {
         print!("{}", Nats::server_config(&arguments.nodes));
         return Ok(ExitCode::SUCCESS);
     };
-    let Some([certificate, key, authority]) = arguments.identity else {
-        return Err("no identity".into());
-    };
-    let nats = Nats::servers([server]).identity(certificate, key, authority);
+    let password = std::env::var(PASSWORD).ok();
+    if arguments.identity.is_none() && password.is_none() {
+        return Err(format!("no identity, and no {PASSWORD}").into());
+    }
+    let mut nats = Nats::servers([server]);
+    if let Some([certificate, key, authority]) = arguments.identity {
+        nats = nats.identity(certificate, key, authority);
+    }
+    if let Some(password) = password {
+        nats = nats.password(password);
+    }
     let [node] = &arguments.nodes[..] else {
-        return Err("a check is that of one node, which has the certificate".into());
+        return Err("a check is that of one node".into());
     };
     let checked = greenroom::run(nats.check(node));
     let lacks = checked.map_err(|error| error.to_string())?;

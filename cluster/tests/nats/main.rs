@@ -10,7 +10,6 @@ mod addresses;
 #[path = "../processes/apart.rs"]
 mod apart;
 mod certificates;
-mod checks;
 mod clusters;
 #[path = "../processes/common.rs"]
 mod common;

@@ -80,6 +80,18 @@ impl Server {
         Server::with_files(folder, Nats::server_config(nodes))
     }
 
+    /// Returns the configuration of a server without TLS, whose users have the passwords `word of NAME`.
+    pub fn password_config(nodes: &[&str]) -> String {
+        let config = Nats::server_config(nodes);
+        // Behind the part about certificates.
+        let mut config = config.split_once("}\n").unwrap().1.to_owned();
+        for name in nodes {
+            let user = format!("{{ user: \"{name}\",");
+            config = config.replace(&user, &format!("{user} password: \"word of {name}\","));
+        }
+        config
+    }
+
     /// Lets a printed configuration name the files of this folder.
     pub fn with_files(folder: &Path, config: String) -> String {
         let folder = folder.to_str().unwrap();

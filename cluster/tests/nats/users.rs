@@ -48,14 +48,7 @@ fn a_node_opens_only_under_the_name_of_its_user() {
 #[test]
 fn a_node_is_its_user_by_a_password_and_a_wrong_one_is_refused() {
     run(async {
-        let config = Nats::server_config(["shop", "desk"]);
-        // Behind the part about certificates.
-        let mut config = config.split_once("}\n").unwrap().1.to_owned();
-        for name in ["shop", "desk"] {
-            let user = format!("{{ user: \"{name}\",");
-            config = config.replace(&user, &format!("{user} password: \"word of {name}\","));
-        }
-        let server = Server::with(&config);
+        let server = Server::with(&Server::password_config(&["shop", "desk"]));
         let open = |name: &str, word: &str| {
             let nats = Nats::servers([server.address()]).password(word);
             Node::builder(name).nats(nats).open()

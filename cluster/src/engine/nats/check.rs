@@ -22,7 +22,8 @@ const USUAL_PAYLOAD: usize = 1 << 20;
 
 impl Nats {
     /// Connects as the node `name`, and returns what the server lacks, each as a sentence. It is
-    /// empty if the server has what [`server_config`](Nats::server_config) says.
+    /// empty if the server has what [`server_config`](Nats::server_config) says, as far as a client
+    /// sees that: pings, `max_pending` and `write_deadline` are not told to clients.
     ///
     /// It waits for the server: at most some seconds.
     ///

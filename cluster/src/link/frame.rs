@@ -8,11 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What a node sends first on each link, before any frame.
-#[cfg(feature = "sockets")]
-pub(crate) const MAGIC: [u8; 8] = *b"greenrm\n";
-
-/// The version of this protocol. It follows the magic, in two bytes.
+/// The version of this protocol. Nodes tell it in two bytes, in front of what they say first.
 pub(crate) const VERSION: u16 = 1;
 
 /// The bytes in front of a frame that have its length.

@@ -18,8 +18,11 @@ use super::Tcp;
 use super::socket::LinkSocket;
 use super::tls::stands_for;
 use super::wire;
-use crate::link::frame::{ClusterMember, Hello, LENGTH, MAGIC, VERSION, framed};
+use crate::link::frame::{ClusterMember, Hello, LENGTH, VERSION, framed};
 use crate::link::{Link, LinkOwner};
+
+/// What a node sends first on each connection, before the version.
+pub(super) const MAGIC: [u8; 8] = *b"greenrm\n";
 
 /// How long a greeting may take, with the certificates: less than a lookup waits.
 const PATIENCE: Duration = Duration::from_secs(3);

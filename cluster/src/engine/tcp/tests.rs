@@ -12,11 +12,10 @@ use greenroom::{Context, Handle, Reply, spawn};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde::{Deserialize, Serialize};
 
+use super::greet::MAGIC;
 use super::socket::LinkSocket;
 use super::{Tcp, Tls, wire};
-use crate::link::frame::{
-    ClusterMember, Hello, LENGTH, LinkFrame, MAGIC, StreamEnd, VERSION, framed,
-};
+use crate::link::frame::{ClusterMember, Hello, LENGTH, LinkFrame, StreamEnd, VERSION, framed};
 use crate::node::NodeState;
 use crate::{Limits, Node, Remote, RemoteAddress};
 

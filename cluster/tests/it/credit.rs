@@ -60,6 +60,33 @@ fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
 }
 
 #[test]
+fn what_waits_for_room_when_its_sender_ends_is_not_handled() {
+    everywhere(|net| async move {
+        let shop = net.node("shop").await;
+        let (go, wait) = futures::channel::oneshot::channel::<()>();
+        let late = async |cx: Context<Tally>| {
+            wait.await.unwrap();
+            tally(cx).await
+        };
+        let actor = spawn!(late(_), capacity = 1);
+        shop.publish("tally", &actor).unwrap().detach();
+        let desk = net.node("desk").await;
+        let old = desk.lookup::<Tally>("tally").await.unwrap();
+        // The mailbox takes the first one, and the second one waits at the other node.
+        for n in 1..=2 {
+            old.send(Tally::Add(n)).await.unwrap();
+        }
+        net.end(&desk).await;
+        until(|| shop.status().peers.is_empty()).await;
+        let desk = net.node("desk").await;
+        let new = desk.lookup::<Tally>("tally").await.unwrap();
+        go.send(()).unwrap();
+        new.send(Tally::Add(3)).await.unwrap();
+        assert_eq!(new.ask(Tally::All).await, Ok(vec![1, 3]));
+    });
+}
+
+#[test]
 fn a_stream_ends_when_its_last_address_is_dropped_and_all_was_taken() {
     everywhere(|net| async move {
         let Pair {

@@ -4,7 +4,7 @@
 //! close and the end are those of the mailbox.
 //!
 //! A mailbox with such a queue is read one message at a time. After a number of urgent messages in a
-//! row, a plain one comes, if there is one.
+//! row, which are received while plain ones wait, a plain one comes.
 
 use super::bound::Bound;
 use super::contents::{Contents, Mailbox};
@@ -144,7 +144,11 @@ impl<M> Contents<M> {
         let is_urgent = flags.has(Flags::URGENT) && (urgent.left_in_row > 0 || queue.is_empty());
         urgent.was_received = is_urgent;
         let taken = if is_urgent {
-            urgent.left_in_row = urgent.left_in_row.saturating_sub(1);
+            // A row is one while plain messages wait.
+            urgent.left_in_row = match queue.is_empty() {
+                true => urgent.in_a_row,
+                false => urgent.left_in_row.saturating_sub(1),
+            };
             urgent.bound.len -= 1;
             // The reader takes the sender of the message that it has received from there.
             if let Some(from) = urgent.senders.pop_front() {

@@ -15,7 +15,7 @@ pub(super) struct UrgentQueue<M> {
     pub(super) bound: Bound<M>,
     /// The number of permits, which are not used yet.
     pub(super) reserved: usize,
-    /// How many urgent messages may come before a plain one.
+    /// How many urgent messages may come before a plain one that waits.
     pub(super) left_in_row: u32,
     pub(super) in_a_row: u32,
     /// Whether the last message that was received was urgent.

@@ -15,6 +15,7 @@ in_every_home!(
     urgent_messages_come_before_plain_ones_and_each_queue_is_in_order,
     an_urgent_message_comes_before_all_that_was_not_received,
     a_plain_message_comes_after_the_most_urgent_ones_in_a_row,
+    urgent_messages_without_plain_ones_are_no_row,
     urgent_messages_have_room_of_their_own,
     senders_of_urgent_messages_wait_in_a_line_of_their_own,
     an_urgent_message_wakes_the_actor,
@@ -111,6 +112,28 @@ fn a_plain_message_comes_after_the_most_urgent_ones_in_a_row(home: &Home) {
     let all = home.block_on(chosen.join()).unwrap();
     let plain: Vec<_> = (0..44).filter(|index| all[*index] < 100).collect();
     assert_eq!(plain, [1, 3, 5, 7]);
+}
+
+fn urgent_messages_without_plain_ones_are_no_row(home: &Home) {
+    let collects = actor(async |mut cx: Context<(u32, Option<Reply<()>>)>| {
+        let mut all = Vec::new();
+        while let Some((number, reply)) = cx.recv().await {
+            all.push(number);
+            reply.into_iter().for_each(|reply| reply.send(()));
+        }
+        all
+    });
+    let handle = home.spawn(collects.urgent(9).urgent_in_a_row(2));
+    let urgent = handle.urgent().unwrap();
+    for _ in 0..5 {
+        home.block_on(urgent.ask(|reply| (0, Some(reply)))).unwrap();
+    }
+    let held = home.hold();
+    (1..=2).for_each(|number| handle.tell((number, None)).unwrap());
+    (10..=13).for_each(|number| urgent.tell((number, None)).unwrap());
+    drop((held, urgent));
+    let all = home.block_on(handle.join()).unwrap();
+    assert_eq!(all, [0, 0, 0, 0, 0, 10, 11, 1, 12, 13, 2]);
 }
 
 fn urgent_messages_have_room_of_their_own(home: &Home) {

@@ -91,7 +91,7 @@ where
     ///
     /// Such an actor ends as any other: when it receives and finds no message, and no other address
     /// and no source of it is left. A message by its key before that is handled, and the set has an
-    /// address again. The time is up to one eighth longer, and up to one millisecond.
+    /// address again. The time is up to one eighth longer, or up to two milliseconds if that is more.
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = Some(time);
         self

@@ -1,8 +1,8 @@
 //! The task that releases actors which were not used for some time.
 //!
 //! The time is cut into steps, and each step advances the clock of the set. So a use costs no look at
-//! the time, and an actor is released up to one step late. There is a task only while the set holds
-//! an actor.
+//! the time, and an actor is released up to one step late. A short time has fewer steps, and is
+//! rounded up to whole ones. There is a task only while the set holds an actor.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use crate::runtime::yield_now;
 use crate::sync::atomic::Ordering;
 use crate::time::sleep;
 
-/// The number of steps in the time that an actor idles before it is released.
+/// The most steps in the time that an actor idles before it is released.
 const STEPS: u32 = 8;
 
 /// The shortest step.
@@ -33,8 +33,8 @@ impl<K: Send + 'static, M: Send + 'static> KeyedCore<K, M> {
         }
         drop(idling);
         if !self.runtime.shutdown.has_begun() {
-            let step = (idle / STEPS).max(STEP_MIN);
-            let task = release_idle(Arc::downgrade(self), step);
+            let (step, count) = steps_of(idle);
+            let task = release_idle(Arc::downgrade(self), step, count);
             crate::task::spawn_own(self.runtime.clone(), task).detach();
         }
     }
@@ -65,7 +65,14 @@ impl<K: Send + 'static, M: Send + 'static> KeyedCore<K, M> {
     }
 }
 
-async fn release_idle<K, M>(core: Weak<KeyedCore<K, M>>, step: Duration)
+/// Returns the length of a step, and how many of them are at least this time.
+fn steps_of(idle: Duration) -> (Duration, usize) {
+    let round_up = Duration::from_nanos(u64::from(STEPS) - 1);
+    let step = (idle.saturating_add(round_up) / STEPS).max(STEP_MIN);
+    (step, idle.as_nanos().div_ceil(step.as_nanos()) as usize)
+}
+
+async fn release_idle<K, M>(core: Weak<KeyedCore<K, M>>, step: Duration, count: usize)
 where
     K: Send + 'static,
     M: Send + 'static,
@@ -77,7 +84,7 @@ where
         let Some(core) = core.upgrade() else { return };
         // Relaxed: a use just before may count as one just after.
         steps.push_back(core.clock.fetch_add(1, Ordering::Relaxed) + 1);
-        if steps.len() > STEPS as usize
+        if steps.len() > count
             && let Some(before) = steps.pop_front()
         {
             for shard in 0..core.shards.len() {

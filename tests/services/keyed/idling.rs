@@ -81,6 +81,23 @@ fn an_actor_stays_for_its_idle_time_and_at_most_an_eighth_longer() {
 }
 
 #[test]
+fn a_short_idle_time_is_at_most_two_milliseconds_longer() {
+    simulated(async |home| {
+        for micros in [1, 1_000, 1_500, 4_000] {
+            let idle = Duration::from_micros(micros);
+            let (set, _book) = idle_set(home, idle);
+            let begun = Instant::now();
+            let actor = set.get_or_spawn(&7).await.unwrap().downgrade();
+            actor.closed().await;
+            let stayed = begun.elapsed();
+            // The turns meanwhile take time, too.
+            let most = idle + Duration::from_millis(4);
+            assert!(stayed >= idle && stayed < most, "{idle:?}: {stayed:?}");
+        }
+    });
+}
+
+#[test]
 fn each_message_by_the_key_begins_the_idle_time_anew() {
     simulated(async |home| {
         let (set, book) = idle_set(home, 8 * MINUTE);

@@ -6,7 +6,7 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use super::core::{KeySite, KeyedCore};
+use super::core::{KeySite, KeyedCore, MOST_LOOKS};
 use super::error::{KeyError, KeyedTellError};
 use super::state::{EndRequest, KeyShard, KeyState, Tenant};
 use crate::actor::Address;
@@ -108,24 +108,72 @@ where
     /// is known already.
     fn begin(&self, hash: u64, key: &K) -> Result<Option<(KeySite, K)>, KeyError> {
         let (own, given) = (key.clone(), key.clone());
-        let counted = self.reserve()?;
-        let mut shard = self.shard(hash);
-        if shard.is_closed {
+        let mut has_made_room = true;
+        loop {
+            let mut shard = self.shard(hash);
+            if shard.is_closed {
+                drop(shard);
+                return Err(KeyError::Stopped);
+            }
+            if shard.keys.find_key(hash, key).is_some() {
+                drop(shard);
+                return Ok(None);
+            }
+            if self.count() {
+                let keyed = HashedKey::new(hash, own);
+                let slot = shard.keys.insert(keyed, KeyState::starting());
+                // Relaxed: ordered as in `forget`.
+                self.known.fetch_add(1, Ordering::Relaxed);
+                let shard = self.shard_of(hash) as u32;
+                return Ok(Some((KeySite { shard, slot }, given)));
+            }
             drop(shard);
-            return Err(KeyError::Stopped);
+            self.make_room_again(hash, key, &mut has_made_room)?;
         }
-        if shard.keys.find_key(hash, key).is_some() {
-            drop(shard);
-            return Ok(None);
+    }
+
+    /// Makes room for one more actor, of this key. If there is none, the caller looks at its key once
+    /// more, which another caller may have made known meanwhile. Then it is refused.
+    fn make_room_again(
+        &self,
+        hash: u64,
+        key: &K,
+        has_made_room: &mut bool,
+    ) -> Result<(), KeyError> {
+        if !*has_made_room {
+            return Err(KeyError::Limit { limit: self.limit });
         }
-        let slot = shard
-            .keys
-            .insert(HashedKey::new(hash, own), KeyState::starting());
-        counted.keep();
-        // Relaxed: ordered as in `forget`.
-        self.known.fetch_add(1, Ordering::Relaxed);
-        let shard = self.shard_of(hash) as u32;
-        Ok(Some((KeySite { shard, slot }, given)))
+        *has_made_room = self.make_room(hash, key);
+        Ok(())
+    }
+
+    /// Stops the actor that was used longest ago, of those that no other code has an address of.
+    /// Returns whether there was one among those that it has looked at.
+    fn make_room(&self, hash: u64, key: &K) -> bool {
+        let unused = |shard: &mut KeyShard<K, M>| {
+            shard.oldest_unused(MOST_LOOKS / self.shards.len(), || self.stamp())
+        };
+        let oldest = self.shards.iter().enumerate().filter_map(|(index, shard)| {
+            let (stamp, _) = unused(&mut shard.lock())?;
+            Some((stamp, index))
+        });
+        let Some((_, index)) = oldest.min() else {
+            return false;
+        };
+        let stopped = {
+            let mut shard = self.shards[index].lock();
+            let oldest = unused(&mut shard).map(|(_, slot)| slot);
+            // Another caller may have started the actor of this key meanwhile.
+            let is_own = |slot: &KeySlot| {
+                index == self.shard_of(hash) && shard.keys.find_key(hash, key) == Some(*slot)
+            };
+            let other = oldest.filter(|slot| !is_own(slot));
+            other.and_then(|slot| self.stop_in(&mut shard, slot))
+        };
+        if let Some(stopped) = stopped {
+            stopped.end(EndRequest::Stop);
+        }
+        true
     }
 
     pub(super) fn tell(self: &Arc<Self>, key: &K, mut message: M) -> Result<(), KeyedTellError<M>> {
@@ -168,7 +216,7 @@ where
     /// Keeps a message for the actor that is being started, or for the next one.
     fn line_up(&self, hash: u64, key: &K, message: M) -> Result<(), (M, NotLined)> {
         let mut own = Some(key.clone());
-        let mut counted = None;
+        let mut has_made_room = true;
         loop {
             let mut shard = self.shard(hash);
             let Some(slot) = shard.keys.find_key(hash, key) else {
@@ -185,24 +233,20 @@ where
                 drop(shard);
                 return Err((message, NotLined::Refused(why)));
             }
-            // The next actor counts from now on, so that it can be started.
-            if !state.is_counted && counted.is_none() {
-                drop(shard);
-                match self.reserve() {
-                    Ok(one) => counted = Some(one),
-                    Err(why) => return Err((message, NotLined::Refused(why))),
-                }
-                continue;
-            }
             // Relaxed: a number, which publishes nothing.
             if state.waiting() >= self.capacity.load(Ordering::Relaxed) {
                 drop(shard);
                 return Err((message, NotLined::Full));
             }
-            if !state.is_counted
-                && let Some(counted) = counted.take()
-            {
-                counted.keep();
+            // The next actor counts from now on, so that it can be started.
+            if !state.is_counted {
+                if !self.count() {
+                    drop(shard);
+                    match self.make_room_again(hash, key, &mut has_made_room) {
+                        Ok(()) => continue,
+                        Err(why) => return Err((message, NotLined::Refused(why))),
+                    }
+                }
                 state.is_counted = true;
             }
             state.push(&mut own, message);

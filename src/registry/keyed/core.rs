@@ -8,7 +8,6 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::KeyError;
 use super::state::{EndCall, EndRequest, KeyShard, KeyState, Tenant};
 use crate::actor::Address;
 use crate::contain::contain;
@@ -24,7 +23,7 @@ const SHARDS: usize = 16;
 
 /// How many of the released actors, and of those that the set holds, a call looks at to find one that
 /// can go. So a call that is refused takes no longer in a large set.
-const MOST_LOOKS: usize = 512;
+pub(super) const MOST_LOOKS: usize = 512;
 
 /// What starts the actor of a key.
 pub(super) type Make<K, M> = Box<
@@ -98,22 +97,6 @@ impl<K, M> Drop for KeyGuard<K, M> {
     }
 }
 
-/// A place within the limit, which is given back unless it is kept.
-pub(super) struct Counted<'a>(&'a AtomicUsize);
-
-impl Counted<'_> {
-    pub(super) fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        // Relaxed: only the count matters.
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl<K, M> KeyedCore<K, M> {
     #[inline]
     pub(super) fn shard_of(&self, hash: u64) -> usize {
@@ -162,7 +145,8 @@ impl<K, M> KeyedCore<K, M> {
     /// Stops to count an actor.
     pub(super) fn uncount(&self, state: &mut KeyState<K, M>) {
         if std::mem::take(&mut state.is_counted) {
-            drop(Counted(&self.open));
+            // Relaxed: only the count matters.
+            self.open.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -175,46 +159,15 @@ impl<K, M> KeyedCore<K, M> {
         before
     }
 
-    /// Takes a place within the limit. If there is none, the actor that was used longest ago is
-    /// stopped, of those that no other code has an address of.
-    pub(super) fn reserve(&self) -> Result<Counted<'_>, KeyError> {
+    /// Counts one more actor, if the limit has a place for it. The caller locks the shard of its key:
+    /// so another caller finds the key, or the place.
+    pub(super) fn count(&self) -> bool {
         let one_more = |open: usize| (open < self.limit).then(|| open + 1);
-        loop {
-            // Relaxed: only the count matters.
-            let counted = self
-                .open
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-            if counted.is_ok() {
-                return Ok(Counted(&self.open));
-            }
-            if !self.make_room() {
-                return Err(KeyError::Limit { limit: self.limit });
-            }
-        }
-    }
-
-    /// Stops the unused actor that was used longest ago. Returns whether there was one among those
-    /// that it has looked at.
-    fn make_room(&self) -> bool {
-        let unused = |shard: &mut KeyShard<K, M>| {
-            shard.oldest_unused(MOST_LOOKS / self.shards.len(), || self.stamp())
-        };
-        let oldest = self.shards.iter().enumerate().filter_map(|(index, shard)| {
-            let (stamp, _) = unused(&mut shard.lock())?;
-            Some((stamp, index))
-        });
-        let Some((_, index)) = oldest.min() else {
-            return false;
-        };
-        let stopped = {
-            let mut shard = self.shards[index].lock();
-            let oldest = unused(&mut shard);
-            oldest.and_then(|(_, slot)| self.stop_in(&mut shard, slot))
-        };
-        if let Some(stopped) = stopped {
-            stopped.end(EndRequest::Stop);
-        }
-        true
+        // Relaxed: only the count matters.
+        let counted = self
+            .open
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        counted.is_ok()
     }
 
     /// Asks all actors to end, and accepts no more messages.

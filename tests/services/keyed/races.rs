@@ -7,7 +7,7 @@ use std::time::Duration;
 use greenroom::registry::Keyed;
 use greenroom::{Context, Reply, actor};
 
-use super::{Order, set};
+use super::{Book, Order, hold, options, set};
 use crate::support::{Draws, Home, WATCH, drive, tenth_in_debug, within};
 
 #[test]
@@ -29,6 +29,46 @@ fn of_many_that_start_a_key_at_once_one_does() {
             added.sort();
             assert_eq!((number, added), (1, vec![0, 1, 2, 3]));
             assert_eq!(book.begun(7), 1);
+        }
+    });
+}
+
+#[test]
+fn of_many_that_start_one_key_at_the_limit_none_is_refused() {
+    within(WATCH, || {
+        let home = Home::workers(2);
+        let book = Book::default();
+        let set = options(&home, &book).limit(1).build().unwrap();
+        for key in 0..tenth_in_debug(20_000) as u32 {
+            // All threads find the limit at the actor of the key before.
+            std::thread::scope(|scope| {
+                for number in 0..3 {
+                    let set = &set;
+                    scope.spawn(move || set.tell(&key, Order::Add(number)).unwrap());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn of_many_messages_for_one_next_actor_at_the_limit_none_is_refused() {
+    within(WATCH, || {
+        for _ in 0..tenth_in_debug(5_000) {
+            let home = Home::workers(1);
+            let set = options(&home, &Book::default()).limit(1).build().unwrap();
+            let end = drive(hold(&set, 7));
+            set.remove(&7);
+            std::thread::scope(|scope| {
+                for number in 0..3 {
+                    let set = &set;
+                    scope.spawn(move || set.tell(&7, Order::Add(number)).unwrap());
+                }
+            });
+            end.open();
+            let (number, mut added) = drive(set.ask(&7, Order::Look)).unwrap();
+            added.sort();
+            assert_eq!((number, added), (2, vec![0, 1, 2]));
         }
     });
 }

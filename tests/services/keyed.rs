@@ -1,5 +1,6 @@
 //! Keyed actors: one actor of a key, found or started by a message to the key.
 
+mod backlogs;
 mod cycles;
 mod errors;
 mod idling;
@@ -31,6 +32,8 @@ enum Order {
     Look(Reply<(u32, Vec<u32>)>),
     /// Open the first gate, then wait for the other one.
     Hold(Gate, Gate),
+    /// Do the same, then return.
+    Last(Gate, Gate),
     Return,
     Panic,
 }
@@ -82,6 +85,11 @@ async fn obey(mut cx: Context<Order>, key: u32, book: Book) -> Vec<u32> {
             Order::Hold(begun, end) => {
                 begun.open();
                 end.wait().await;
+            }
+            Order::Last(begun, end) => {
+                begun.open();
+                end.wait().await;
+                break;
             }
             Order::Return => break,
             Order::Panic => panic!("bomb"),

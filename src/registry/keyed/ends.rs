@@ -94,8 +94,8 @@ where
         self.start_next(at, key);
     }
 
-    /// Reports a panic of the function for the results.
-    fn report(&self, panic: Panic) {
+    /// Reports a panic of a function that the set has called for no caller.
+    pub(super) fn report(&self, panic: Panic) {
         let fault = Fault::Panicked(panic);
         self.runtime.report(&UnhandledFault {
             actor: None,

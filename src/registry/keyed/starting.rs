@@ -4,14 +4,16 @@
 //! of one sender stay in order. If a mailbox is full meanwhile, a task waits for room.
 
 use std::hash::Hash;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
+
+use futures_util::FutureExt;
 
 use super::core::{KeyGuard, KeySite, KeyedCore};
 use super::error::KeyError;
 use super::state::{EndCall, KeyShard, Tenant};
 use crate::actor::Address;
-use crate::contain::{attempt, contain};
+use crate::contain::{Panic, attempt, attempt_uncounted, contain};
 use crate::error::{Refusal, RefusalKind, SendError, SpawnProblem};
 use crate::sync::MutexGuard;
 use crate::task::loss;
@@ -22,7 +24,7 @@ where
     M: Send + 'static,
 {
     /// Starts the actor of a key that the caller has made known, and tells it a message. Returns the
-    /// message if it was not accepted.
+    /// message if it was not accepted. Passes a panic of `conflate` on.
     pub(super) fn start(
         self: &Arc<Self>,
         at: KeySite,
@@ -44,9 +46,13 @@ where
         };
         self.set_capacity(address.capacity());
         self.set_end(at, end);
-        let back = message.and_then(|message| address.tell(message).err());
+        // If `conflate` panics, the caller gets that when all find the actor.
+        let told = attempt_uncounted(|| message.and_then(|message| address.tell(message).err()));
         self.flush(at, &address);
-        (Ok(address), back.map(|refused| refused.into_inner()))
+        match told {
+            Ok(back) => (Ok(address), back.map(|refused| refused.into_inner())),
+            Err(panic) => resume_unwind(panic.into_payload()),
+        }
     }
 
     fn set_end(&self, at: KeySite, end: Option<Box<EndCall>>) {
@@ -55,11 +61,17 @@ where
         }
     }
 
-    /// Tells an actor the messages that have waited for it. Then all find it.
+    /// Tells an actor the messages that have waited for it. Then all find it. A panic of `conflate`
+    /// loses its message, and is no matter of this caller.
     fn flush(self: &Arc<Self>, at: KeySite, address: &Address<M>) {
         while let Some(message) = self.next_or_settle(at, address) {
-            let Err(refused) = address.tell(message) else {
-                continue;
+            let refused = match attempt(|| address.tell(message)) {
+                Ok(Ok(())) => continue,
+                Ok(Err(refused)) => refused,
+                Err(panic) => {
+                    self.report(panic);
+                    continue;
+                }
             };
             let is_full = refused.is_full();
             let mut shard = self.at(at);
@@ -191,11 +203,12 @@ where
             return;
         };
         while let Some(message) = self.core.next_or_settle(self.at, &address) {
-            match address.send(message).await {
-                Ok(()) => {}
+            match AssertUnwindSafe(address.send(message)).catch_unwind().await {
+                Ok(Ok(())) => {}
+                Err(payload) => self.core.report(Panic::new(payload)),
                 // Its `overflow` lets no message wait for room.
-                Err(refused) if refused.is_full() => drop_refused(refused),
-                Err(closed) => {
+                Ok(Err(refused)) if refused.is_full() => drop_refused(refused),
+                Ok(Err(closed)) => {
                     let mut shard = self.core.at(self.at);
                     shard.keys[self.at.slot].push_front(closed.into_inner());
                     self.core.settle(shard, self.at, &address);
@@ -227,9 +240,9 @@ where
         let Some(address) = self.address.take() else {
             return self.core.forget(self.core.at(self.at), self.at.slot);
         };
-        let messages = self.core.at(self.at).keys[self.at.slot].take_messages();
-        contain(|| drop(messages));
-        let shard = self.core.at(self.at);
+        let mut shard = self.core.at(self.at);
+        let messages = shard.keys[self.at.slot].take_messages();
         self.core.settle(shard, self.at, &address);
+        contain(|| drop(messages));
     }
 }

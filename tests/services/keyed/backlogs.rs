@@ -1,0 +1,123 @@
+//! Messages that have waited for an actor, which has no room for all of them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use greenroom::registry::{Keyed, KeyedBuilder};
+use greenroom::{Fault, Runtime, actor};
+
+use super::{Book, Order, Set, hold, obey};
+use crate::support::{Gate, Home, Log, WATCH, in_every_home, keep_bombs_quiet, panic_of, within};
+
+in_every_home!(
+    a_panic_of_conflate_for_the_first_message_of_a_key_reaches_the_caller,
+    a_panic_of_conflate_for_a_message_that_has_waited_loses_only_that,
+);
+
+type Results = Log<Vec<u32>>;
+
+/// The options of a set whose first actor has room for many messages, and each later one for `room`.
+/// The key of 9 panics. What each actor was told is in the log, but for those that are killed.
+fn narrow(home: &Home, room: usize, log: &Results) -> KeyedBuilder<u32, Order, Vec<u32>> {
+    let (made, book) = (AtomicUsize::new(0), Book::default());
+    let make = move |key| {
+        let book = book.clone();
+        let actor = actor(move |cx| obey(cx, key, book));
+        let actor = match made.fetch_add(1, Ordering::SeqCst) {
+            0 => actor.capacity(100),
+            _ => actor.capacity(room),
+        };
+        actor.conflate(|order| match order {
+            Order::Add(number) => {
+                assert!(*number != 9, "bomb");
+                *number
+            }
+            _ => 0,
+        })
+    };
+    let log = log.clone();
+    Keyed::builder(make)
+        .on(&home.runtime)
+        .on_end(move |_, result: Result<_, Fault>| {
+            if let Ok(told) = result {
+                log.add(told);
+            }
+        })
+}
+
+/// Lets these orders wait for the second actor of key 7, which waits in the first one. Returns what
+/// lets it go on.
+async fn line_up(
+    set: &Set,
+    first: fn(Gate, Gate) -> Order,
+    rest: impl IntoIterator<Item = u32>,
+) -> Gate {
+    let of_first = hold(set, 7).await;
+    set.remove(&7);
+    let (begun, end) = (Gate::default(), Gate::default());
+    set.tell(&7, first(begun.clone(), end.clone())).unwrap();
+    for number in rest {
+        set.tell(&7, Order::Add(number)).unwrap();
+    }
+    of_first.open();
+    begun.wait().await;
+    // As a rule the mailbox is full then, and the set has the next message in hand.
+    for _ in 0..20 {
+        greenroom::yield_now().await;
+    }
+    end
+}
+
+fn a_panic_of_conflate_for_the_first_message_of_a_key_reaches_the_caller(home: &Home) {
+    let log = Log::default();
+    let set = narrow(home, 1, &log).limit(1).build().unwrap();
+    home.block_on(async {
+        let (text, ..) = panic_of(|| set.tell(&7, Order::Add(9)));
+        assert!(text.contains("bomb"), "{text}");
+        set.tell(&7, Order::Add(1)).unwrap();
+        assert_eq!(set.ask(&7, Order::Look).await.unwrap(), (1, vec![1]));
+        set.stop();
+        set.ended().await;
+    });
+    assert_eq!(log.take(), [[1]]);
+}
+
+fn a_panic_of_conflate_for_a_message_that_has_waited_loses_only_that(home: &Home) {
+    keep_bombs_quiet();
+    for room in [1, 10] {
+        let log = Log::default();
+        let set = narrow(home, room, &log).build().unwrap();
+        home.block_on(async {
+            let end = line_up(&set, Order::Hold, [1, 9, 2, 3]).await;
+            end.open();
+            let next = set.get_or_spawn(&7).await.unwrap();
+            assert_eq!(next.ask(Order::Look).await, Ok((2, vec![1, 2, 3])));
+            set.stop();
+            set.ended().await;
+        });
+        assert_eq!(log.take(), [vec![], vec![1, 2, 3]]);
+    }
+}
+
+#[test]
+fn a_panic_of_conflate_for_a_message_that_has_waited_is_reported() {
+    keep_bombs_quiet();
+    let faults = Log::default();
+    let own = faults.clone();
+    let builder = Runtime::builder().on_fault(move |fault| own.add(fault.to_string()));
+    within(WATCH, move || {
+        let home = Home::built(1, builder);
+        for room in [1, 10] {
+            let set = narrow(&home, room, &Log::default()).build().unwrap();
+            home.block_on(async {
+                line_up(&set, Order::Hold, [1, 9]).await.open();
+                set.get_or_spawn(&7).await.unwrap();
+            });
+        }
+    });
+    let faults = faults.take();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    for fault in faults {
+        let says = "a task of a set of keyed actors panicked: ";
+        assert!(fault.starts_with(says) && fault.contains("bomb"), "{fault}");
+    }
+}

@@ -181,13 +181,11 @@ impl<K, M> KeyedCore<K, M> {
                 let open = self.stop_in(&mut shard, slot);
                 let state = &mut shard.keys[slot];
                 ends.extend(open.or_else(|| state.tenant.stopped()));
-                waits.push(state.take_waits());
+                waits.extend(state.take_list());
             }
             drop(shard);
             ends.iter().for_each(|tenant| tenant.end(how));
-            for (waits, _key) in waits {
-                waits.inspect(|waits| waits.wake_all());
-            }
+            waits.iter().for_each(|waits| waits.wake_all());
         }
     }
 
@@ -206,12 +204,11 @@ impl<K, M> KeyedCore<K, M> {
         for shard in &self.shards {
             let mut shard = shard.lock();
             let slots: Vec<_> = shard.keys.iter().map(|(slot, ..)| slot).collect();
-            let waits = slots.into_iter().map(|slot| shard.keys[slot].take_waits());
+            let waits = slots.into_iter();
+            let waits = waits.filter_map(|slot| shard.keys[slot].take_list());
             let waits: Vec<_> = waits.collect();
             drop(shard);
-            for (waits, _key) in waits {
-                waits.inspect(|waits| waits.wake_all());
-            }
+            waits.iter().for_each(|waits| waits.wake_all());
         }
         self.emptied.wake_all();
     }
@@ -222,7 +219,7 @@ impl<K, M> KeyedCore<K, M> {
         let mut state = std::mem::replace(&mut shard.keys[slot], KeyState::starting());
         let key = shard.keys.remove(slot);
         drop(shard);
-        let (waits, _) = state.take_waits();
+        let waits = state.take_list();
         contain(|| drop(key));
         contain(|| drop(state));
         waits.inspect(|waits| waits.wake_all());

@@ -80,7 +80,7 @@ where
                 let state = &mut shard.keys[at.slot];
                 state.tenant = Tenant::Starting(address.id());
                 // The actor itself may wait, and would wait for ever.
-                let (waits, _) = state.take_waits();
+                let waits = state.take_list();
                 drop(shard);
                 waits.inspect(|waits| waits.wake_all());
                 let rest = KeyForwarding::new(self, at, Some(address.clone()));

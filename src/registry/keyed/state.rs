@@ -189,6 +189,12 @@ impl<K, M> KeyState<K, M> {
         waits.get_or_insert_with(made).clone()
     }
 
+    /// Takes the list of those that wait. The messages stay, and the key for them. It stays without a
+    /// message, too, since one may be under way.
+    pub(super) fn take_list(&mut self) -> Option<Arc<Waiters>> {
+        self.line.as_mut()?.waits.take()
+    }
+
     /// Takes the list of those that wait. Keeps no memory for a line that is empty.
     pub(super) fn take_waits(&mut self) -> (Option<Arc<Waiters>>, Option<K>) {
         let Some(line) = &mut self.line else {

@@ -11,6 +11,7 @@ use crate::support::{Gate, Home, Log, WATCH, in_every_home, keep_bombs_quiet, pa
 in_every_home!(
     a_panic_of_conflate_for_the_first_message_of_a_key_reaches_the_caller,
     a_panic_of_conflate_for_a_message_that_has_waited_loses_only_that,
+    a_message_in_hand_of_the_set_survives_a_stop,
 );
 
 type Results = Log<Vec<u32>>;
@@ -120,4 +121,18 @@ fn a_panic_of_conflate_for_a_message_that_has_waited_is_reported() {
         let says = "a task of a set of keyed actors panicked: ";
         assert!(fault.starts_with(says) && fault.contains("bomb"), "{fault}");
     }
+}
+
+fn a_message_in_hand_of_the_set_survives_a_stop(home: &Home) {
+    let log = Log::default();
+    let set = narrow(home, 1, &log).build().unwrap();
+    home.block_on(async {
+        let end = line_up(&set, Order::Last, [1, 2]).await;
+        set.stop();
+        end.open();
+        set.ended().await;
+    });
+    let handled = log.take().concat();
+    // The second actor may leave the first one unread.
+    assert!(matches!(handled[..], [2] | [1, 2]), "{handled:?}");
 }

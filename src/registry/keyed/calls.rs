@@ -302,7 +302,7 @@ where
         let ending = match &state.tenant {
             Tenant::Held(_) | Tenant::Released(_) => return Ok(None),
             Tenant::Stopped(address) => Some(address.info()),
-            Tenant::Starting(actor) if *actor != 0 && *actor == run::actor_id() => {
+            Tenant::Starting(Some(actor)) if actor.id() == run::actor_id() => {
                 let own = run::current_actor().map(|own| format!("{own} → {own}"));
                 let own = Deadlock::new(own.unwrap_or_default(), true);
                 return Err(KeyError::Deadlock(own));
@@ -330,13 +330,16 @@ where
             return false;
         };
         let state = &mut shard.keys[slot];
-        if let Tenant::Starting(_) = state.tenant {
-            return !std::mem::replace(&mut state.is_removed, true);
-        }
-        let stopped = self.stop_in(&mut shard, slot);
+        let (stopped, is_removed) = if let Tenant::Starting(_) = state.tenant {
+            let is_removed = !std::mem::replace(&mut state.is_removed, true);
+            (state.tenant.unsettled(), is_removed)
+        } else {
+            let stopped = self.stop_in(&mut shard, slot);
+            let is_removed = stopped.is_some();
+            (stopped, is_removed)
+        };
         drop(shard);
-        stopped
-            .inspect(|tenant| tenant.end(EndRequest::Stop))
-            .is_some()
+        stopped.inspect(|tenant| tenant.end(EndRequest::Stop));
+        is_removed
     }
 }

@@ -180,7 +180,7 @@ impl<K, M> KeyedCore<K, M> {
             for slot in slots {
                 let open = self.stop_in(&mut shard, slot);
                 let state = &mut shard.keys[slot];
-                ends.extend(open.or_else(|| state.tenant.stopped()));
+                ends.extend(open.or_else(|| state.tenant.unsettled()));
                 waits.extend(state.take_list());
             }
             drop(shard);

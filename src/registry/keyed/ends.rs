@@ -87,7 +87,7 @@ where
         if state.waiting() == 0 {
             return self.forget(shard, at.slot);
         }
-        let ended = std::mem::replace(&mut state.tenant, Tenant::Starting(0));
+        let ended = std::mem::replace(&mut state.tenant, Tenant::Starting(None));
         let key = state.take_key();
         drop(shard);
         drop(ended);

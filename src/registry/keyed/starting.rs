@@ -74,14 +74,18 @@ where
                 }
             };
             let is_full = refused.is_full();
+            let started = is_full.then(|| Box::new(address.downgrade()));
             let mut shard = self.at(at);
             shard.keys[at.slot].push_front(refused.into_inner());
             if is_full {
                 let state = &mut shard.keys[at.slot];
-                state.tenant = Tenant::Starting(address.id());
+                state.tenant = Tenant::Starting(started);
                 // The actor itself may wait, and would wait for ever.
-                let waits = state.take_list();
+                let (waits, is_removed) = (state.take_list(), state.is_removed);
                 drop(shard);
+                if is_removed {
+                    address.stop();
+                }
                 waits.inspect(|waits| waits.wake_all());
                 let rest = KeyForwarding::new(self, at, Some(address.clone()));
                 return rest.spawn(None);

@@ -15,8 +15,8 @@ use crate::waiters::Waiters;
 
 /// The actor of a key.
 pub(super) enum Tenant<M> {
-    /// It is being started. Once it is, and has no room for all messages that wait: its number.
-    Starting(u64),
+    /// It is being started. Or it was, and has no room yet for all messages that wait.
+    Starting(Option<Box<WeakAddress<M>>>),
     /// It is open, and the set has an address of it.
     Held(Address<M>),
     /// The set has given up its address. The actor is open while there is another one, a source or a
@@ -31,7 +31,7 @@ impl<M> Tenant<M> {
     /// Returns the id of the actor, if it was started.
     pub(super) fn id(&self) -> Option<u64> {
         match self {
-            Tenant::Starting(_) => None,
+            Tenant::Starting(address) => address.as_ref().map(|address| address.id()),
             Tenant::Held(address) => Some(address.id()),
             Tenant::Released(address) => Some(address.id()),
             Tenant::Stopped(address) => Some(address.id()),
@@ -47,10 +47,13 @@ impl<M> Tenant<M> {
         }
     }
 
-    /// Returns a copy of an actor that was stopped or has closed.
-    pub(super) fn stopped(&self) -> Option<Self> {
+    /// Returns a copy of an actor that was stopped or has closed, or that has no room yet for all
+    /// messages that wait.
+    pub(super) fn unsettled(&self) -> Option<Self> {
         match self {
-            Tenant::Stopped(address) => Some(Tenant::Stopped(address.clone())),
+            Tenant::Starting(Some(address)) | Tenant::Stopped(address) => {
+                Some(Tenant::Stopped(address.clone()))
+            }
             _ => None,
         }
     }
@@ -119,7 +122,7 @@ impl<K, M> KeyState<K, M> {
     /// Creates the state of a key whose actor is being started, and counts.
     pub(super) fn starting() -> Self {
         KeyState {
-            tenant: Tenant::Starting(0),
+            tenant: Tenant::Starting(None),
             end: None,
             line: None,
             older: None,

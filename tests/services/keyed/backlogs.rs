@@ -1,8 +1,10 @@
 //! Messages that have waited for an actor, which has no room for all of them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use greenroom::registry::{Keyed, KeyedBuilder};
+use greenroom::supervise::Supervisor;
 use greenroom::{Fault, Runtime, actor};
 
 use super::{Book, Order, Set, hold, obey};
@@ -12,6 +14,8 @@ in_every_home!(
     a_panic_of_conflate_for_the_first_message_of_a_key_reaches_the_caller,
     a_panic_of_conflate_for_a_message_that_has_waited_loses_only_that,
     a_message_in_hand_of_the_set_survives_a_stop,
+    a_removed_actor_gets_no_more_of_its_backlog,
+    an_actor_with_a_backlog_is_killed_with_its_set,
 );
 
 type Results = Log<Vec<u32>>;
@@ -135,4 +139,43 @@ fn a_message_in_hand_of_the_set_survives_a_stop(home: &Home) {
     let handled = log.take().concat();
     // The second actor may leave the first one unread.
     assert!(matches!(handled[..], [2] | [1, 2]), "{handled:?}");
+}
+
+fn a_removed_actor_gets_no_more_of_its_backlog(home: &Home) {
+    let log = Log::default();
+    let set = narrow(home, 1, &log).build().unwrap();
+    home.block_on(async {
+        let end = line_up(&set, Order::Hold, 1..=5).await;
+        assert!(set.remove(&7));
+        end.open();
+        let next = set.get_or_spawn(&7).await.unwrap();
+        assert_eq!(next.ask(Order::Look).await.unwrap().0, 3);
+        set.stop();
+        set.ended().await;
+    });
+    let results = log.take();
+    assert_eq!(results.concat(), [1, 2, 3, 4, 5]);
+    // It had room for one.
+    assert!(results[1].len() <= 1, "{results:?}");
+}
+
+fn an_actor_with_a_backlog_is_killed_with_its_set(home: &Home) {
+    let log = Log::default();
+    let set = narrow(home, 1, &log).build().unwrap();
+    home.block_on(async {
+        let tree = Supervisor::builder().grace(Duration::from_millis(1));
+        let tree = tree.spawn().unwrap();
+        let own = set.clone();
+        tree.start(actor(move |cx| own.serve(cx))).unwrap();
+        let _never = line_up(&set, Order::Hold, [1, 2]).await;
+        tree.stop();
+        tree.join().await.unwrap();
+        set.ended().await;
+    });
+    // What has not reached the actor is for the next one.
+    let [first, rest @ ..] = &log.take()[..] else {
+        panic!("the first actor has returned");
+    };
+    assert!(first.is_empty());
+    assert!(matches!(rest.concat()[..], [2] | [1, 2]), "{rest:?}");
 }

@@ -10,6 +10,7 @@ use super::core::{KeySite, KeyedCore, MOST_LOOKS};
 use super::error::{KeyError, KeyedTellError};
 use super::state::{EndRequest, KeyShard, KeyState, Tenant};
 use crate::actor::Address;
+use crate::contain::contain;
 use crate::directory::{HashedKey, KeySlot};
 use crate::error::{Deadlock, SpawnProblem};
 use crate::registry::member::observe;
@@ -251,6 +252,8 @@ where
             }
             state.push(&mut own, message);
             drop(shard);
+            // The message is accepted, whether the key was needed or not.
+            contain(|| drop(own));
             return Ok(());
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use greenroom::registry::{Keyed, KeyedBuilder};
 use greenroom::supervise::Supervisor;
-use greenroom::{Fault, Runtime, actor};
+use greenroom::{Context, Fault, Runtime, actor};
 
 use super::{Book, Order, Set, hold, obey};
 use crate::support::{Gate, Home, Log, WATCH, in_every_home, keep_bombs_quiet, panic_of, within};
@@ -16,6 +16,7 @@ in_every_home!(
     a_message_in_hand_of_the_set_survives_a_stop,
     a_removed_actor_gets_no_more_of_its_backlog,
     an_actor_with_a_backlog_is_killed_with_its_set,
+    a_key_whose_drop_panics_hinders_no_stop_and_no_message,
 );
 
 type Results = Log<Vec<u32>>;
@@ -178,4 +179,65 @@ fn an_actor_with_a_backlog_is_killed_with_its_set(home: &Home) {
     };
     assert!(first.is_empty());
     assert!(matches!(rest.concat()[..], [2] | [1, 2]), "{rest:?}");
+}
+
+/// A key whose drop panics on a thread that says so.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key(u32);
+
+thread_local! {
+    static DROPS_PANIC: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        if DROPS_PANIC.get() && !std::thread::panicking() {
+            panic!("bomb in a drop");
+        }
+    }
+}
+
+fn a_key_whose_drop_panics_hinders_no_stop_and_no_message(home: &Home) {
+    keep_bombs_quiet();
+    let (log, made) = (Log::default(), AtomicUsize::new(0));
+    let own = log.clone();
+    let make = move |_: Key| {
+        let log = own.clone();
+        let actor = actor(async move |mut cx: Context<(u32, Gate, Gate)>| {
+            while let Some((number, begun, end)) = cx.recv().await {
+                log.add(number);
+                begun.open();
+                end.wait().await;
+            }
+        });
+        match made.fetch_add(1, Ordering::SeqCst) {
+            0 => actor.capacity(100),
+            _ => actor.capacity(1),
+        }
+    };
+    let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
+    home.block_on(async {
+        let (key, [begun, next, end, last]) = (Key(7), [(); 4].map(|()| Gate::default()));
+        set.tell(&key, (0, begun.clone(), end.clone())).unwrap();
+        begun.wait().await;
+        set.remove(&key);
+        DROPS_PANIC.set(true);
+        for number in 1..=3 {
+            // Of the second call on, the line has a key.
+            let told = set.tell(&key, (number, next.clone(), last.clone()));
+            assert!(told.is_ok());
+        }
+        DROPS_PANIC.set(false);
+        end.open();
+        next.wait().await;
+        for _ in 0..20 {
+            greenroom::yield_now().await;
+        }
+        DROPS_PANIC.set(true);
+        set.stop();
+        DROPS_PANIC.set(false);
+        last.open();
+        set.ended().await;
+    });
+    assert_eq!(log.take(), [0, 1, 2, 3]);
 }

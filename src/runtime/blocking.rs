@@ -296,7 +296,8 @@ impl Turns for BlockingExecutor {
             Some(runtime) => call_after(&**runtime, delay, again),
             // Without that thread, jobs wait for another one, or for the start that the next job
             // tries.
-            None => drop(TimerThread::call_after(delay, again)),
+            None if TimerThread::call_after(delay, again).is_err() => self.pool().0.forget_retry(),
+            None => {}
         }
     }
 

@@ -198,6 +198,12 @@ impl BlockingPool {
         self.bring(state, start)
     }
 
+    /// Notes that `bring_again` will not be called, so that the next failed start asks for it.
+    #[cold]
+    pub(super) fn forget_retry(&self) {
+        self.state.lock().retry.fire();
+    }
+
     /// Brings one more thread to the jobs if there are jobs and no thread is on its way.
     fn bring(
         &self,

@@ -31,3 +31,5 @@ mod time;
 mod time_blocked;
 mod time_interval;
 mod unblock;
+#[cfg(target_os = "linux")]
+mod unblock_starts;

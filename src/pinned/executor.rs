@@ -18,6 +18,7 @@ use crate::runtime::{HostContext, HostThread, Inner};
 use crate::sync::atomic::Ordering;
 use crate::sync::mutant;
 use crate::task::{ActorExecutor, Executor, Header, LiveIndex, NotedWaits, Runnable, TaskHooks};
+use crate::task_local::TaskLocals;
 use crate::timers::{TimerClock, Timers};
 
 impl Executor for Arc<PinnedThread> {
@@ -180,7 +181,7 @@ impl HostContext for PinnedLocal {
     fn end(&self) {
         let context = ThreadContext::new(self.thread.runtime(), Role::Pinned(self));
         let _entered = context.enter();
-        self.end_at(&context);
+        TaskLocals::default().run(|| self.end_at(&context));
     }
 }
 
@@ -188,8 +189,8 @@ impl PinnedLocal {
     /// Runs ready tasks while `goes_on` returns true for the number of turns so far; returns that
     /// number.
     pub(super) fn run(&self, goes_on: impl FnMut(usize) -> bool) -> usize {
-        // Counted, since the thread is the program's.
-        counted(|| self.run_counted(goes_on))
+        // Counted, and without the values in scope, since the thread is the program's.
+        counted(|| TaskLocals::default().run(|| self.run_counted(goes_on)))
     }
 
     fn run_counted(&self, mut goes_on: impl FnMut(usize) -> bool) -> usize {

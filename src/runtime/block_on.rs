@@ -37,6 +37,7 @@ use crate::scheduler::WorkerLocal;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, mutant};
 use crate::task::{NotedWaits, loss, take_waits};
+use crate::task_local::TaskLocals;
 use crate::timers::TimerClock;
 
 impl Runtime {
@@ -136,9 +137,12 @@ fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
     let mut future = pin!(Some(future));
     let mut call = WaitingCall {
         future: future.as_mut(),
+        values: TaskLocals::current(),
         outcome: None,
     };
-    let stuck = runtime.engine().block_on(runtime, &mut call);
+    // The tasks that run meanwhile have values of their own.
+    let wait = || runtime.engine().block_on(runtime, &mut call);
+    let stuck = TaskLocals::default().run(wait);
     // No closure, so that the panic has the caller's location.
     match (stuck, call.outcome) {
         (Ok(()), Some(Ok(value))) => value,
@@ -152,6 +156,8 @@ fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
 /// A `block_on` call in a simulation.
 struct WaitingCall<'a, F: Future> {
     future: Pin<&'a mut Option<F>>,
+    /// The values of the task that waits.
+    values: TaskLocals,
     outcome: Option<Result<F::Output, Panic>>,
 }
 
@@ -160,16 +166,19 @@ impl<F: Future> BlockingCall for WaitingCall<'_, F> {
         // The loop of another call may be polling here, so a panic is kept for this call. It is not
         // counted as contained, since it goes on from there.
         let mut polled = None;
-        let attempted = attempt_or_clear_uncounted(&mut |step| match step {
-            Step::Run => {
-                polled = self
-                    .future
-                    .as_mut()
-                    .as_pin_mut()
-                    .map(|future| future.poll(cx))
-            }
-            Step::Clear => self.future.set(None),
-        });
+        let mut attempt = || {
+            attempt_or_clear_uncounted(&mut |step| match step {
+                Step::Run => {
+                    polled = self
+                        .future
+                        .as_mut()
+                        .as_pin_mut()
+                        .map(|future| future.poll(cx))
+                }
+                Step::Clear => self.future.set(None),
+            })
+        };
+        let attempted = self.values.clone().run(&mut attempt);
         match (attempted, polled) {
             (Ok(()), Some(Poll::Pending)) => return false,
             (Ok(()), Some(Poll::Ready(value))) => self.outcome = Some(Ok(value)),
@@ -180,7 +189,8 @@ impl<F: Future> BlockingCall for WaitingCall<'_, F> {
     }
 
     fn discard(&mut self) {
-        self.future.set(None);
+        let values = self.values.clone();
+        values.run(|| self.future.set(None));
     }
 }
 

@@ -21,6 +21,7 @@ use crate::error::UnhandledFault;
 use crate::scheduler::{WorkerEnd, WorkerLocal};
 use crate::sync::{PerProcess, Process, mutant};
 use crate::task::{Executor, Runnable, Task, TaskHooks, is_large, spawn};
+use crate::task_local::TaskLocals;
 use crate::timers::{TimerThread, call_after};
 
 /// Runs `job` on a thread that may block, and returns a task for its value.
@@ -130,7 +131,7 @@ pub(crate) fn is_lent() -> bool {
 /// Runs a job on the calling thread, because no thread of the pool could be started.
 fn substitute(runtime: Option<&Arc<Inner>>, job: Runnable) {
     let before = IS_SUBSTITUTE.try_with(|it| it.replace(true));
-    run(runtime, job);
+    TaskLocals::default().run(|| run(runtime, job));
     let _ = IS_SUBSTITUTE.try_with(|it| it.set(before.unwrap_or(false)));
 }
 
@@ -171,7 +172,7 @@ pub(super) fn give_away<'a>(
     context.role.set(role);
     lent.map_err(|refused| {
         for job in refused.jobs {
-            run(Some(runtime), job);
+            substitute(Some(runtime), job);
         }
         refused.error
     })

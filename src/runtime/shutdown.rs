@@ -20,6 +20,7 @@ use crate::instant::{Instant, RealTime};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{mutant, yield_now};
 use crate::task::{Runnable, TaskInfo, TaskKey};
+use crate::task_local::TaskLocals;
 use crate::waiters::Ticket;
 
 /// How long a thread may take, beyond the grace, for each of three things: to run what was queued,
@@ -58,9 +59,13 @@ impl Inner {
     ///
     /// In a process other than that of the runtime's threads there is nothing to shut down.
     pub(crate) fn close(self: &Arc<Self>, grace: Duration) {
-        if !self.is_here() {
-            return;
+        if self.is_here() {
+            // Tasks that are not the caller's run or are dropped here.
+            TaskLocals::default().run(|| self.close_on_this_thread(grace));
         }
+    }
+
+    fn close_on_this_thread(self: &Arc<Self>, grace: Duration) {
         if self.engine().close(self, grace) {
             return;
         }

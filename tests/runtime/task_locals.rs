@@ -10,7 +10,7 @@ use greenroom::{
     task_local, unblock, yield_now,
 };
 
-use crate::support::{Home, Log, WATCH, drive, in_every_home, panic_of, poll_once, within};
+use crate::support::{Gate, Home, Log, WATCH, drive, in_every_home, panic_of, poll_once, within};
 
 task_local! {
     /// The number of a request.
@@ -159,6 +159,94 @@ fn jobs_have_the_values_by_request() {
             controller.shutdown().await;
             drop(market);
         }));
+    });
+}
+
+/// Reads the value twice, in two polls.
+async fn read_twice() -> [Option<u32>; 2] {
+    let first = REQUEST.get();
+    yield_now().await;
+    [first, REQUEST.get()]
+}
+
+/// Waits in a task with a value, for another task and for what calls this.
+async fn wait_in_a_task(runtime: &Runtime) {
+    let (begun, gate) = (Gate::default(), Gate::default());
+    let (tells, waits, own) = (begun.clone(), gate.clone(), runtime.clone());
+    let waiting = runtime.spawn(REQUEST.scope(1, async move {
+        let other = own.spawn(read_twice());
+        let read = own.block_on(async {
+            tells.open();
+            waits.wait().await;
+            (other.await, read_twice().await)
+        });
+        (read, REQUEST.get())
+    }));
+    begun.wait().await;
+    assert_eq!((REQUEST.get(), USER.get().as_deref()), (None, Some("eve")));
+    gate.open();
+    let (none, own) = ([None; 2], [Some(1); 2]);
+    assert_eq!(waiting.await, ((none, own), Some(1)));
+}
+
+#[test]
+fn a_task_that_waits_shows_its_values_to_no_other() {
+    let waits = |runtime: &Runtime| {
+        runtime.block_on(USER.scope("eve".to_owned(), wait_in_a_task(runtime)));
+    };
+    Home::simulate(waits);
+    within(WATCH, move || waits(&Home::workers(1).runtime));
+}
+
+#[test]
+fn a_shutdown_within_a_scope_shows_its_values_to_no_task() {
+    let log = Log::default();
+    let (simulated, threads) = (log.clone(), log.clone());
+    let leave = |runtime: &Runtime, log: Log<Option<u32>>| {
+        let note = NoteValue(log);
+        runtime
+            .spawn(async move {
+                let _note = note;
+                pending::<()>().await;
+            })
+            .detach();
+    };
+    Home::simulate(move |runtime| {
+        leave(runtime, simulated.clone());
+        REQUEST.sync_scope(1, || drive(runtime.shutdown()));
+    });
+    within(WATCH, move || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        leave(&runtime, threads);
+        REQUEST.sync_scope(1, || drop(runtime));
+    });
+    let seen = log.take();
+    assert!(
+        !seen.is_empty() && seen.iter().all(Option::is_none),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn a_stage_shows_the_values_of_its_thread_to_no_task() {
+    within(WATCH, || {
+        let home = Home::workers(1);
+        let stage = home.runtime.pinned_here();
+        let (first, second) = (stage.spawn_local(read_twice()), Log::default());
+        let note = NoteValue(second.clone());
+        stage
+            .spawn_local(async move {
+                let _note = note;
+                pending::<()>().await;
+            })
+            .detach();
+        REQUEST.sync_scope(1, || {
+            stage.run_ready();
+            let own = stage.block_on(async { (first.await, read_twice().await) });
+            assert_eq!(own, ([None; 2], [Some(1); 2]));
+            drop(stage);
+        });
+        assert_eq!(second.take(), [None]);
     });
 }
 

@@ -1,10 +1,29 @@
 //! `unblock` where the system starts no thread.
 
 use greenroom::time::sleep;
-use greenroom::unblock;
+use greenroom::{Runtime, task_local, unblock};
 
 use crate::child::{ThreadLimit, alone};
 use crate::support::{Gate, drive, poll_once, until};
+
+task_local!(static REQUEST: u32);
+
+#[test]
+fn a_call_on_the_thread_of_its_caller_does_not_see_the_values_there() {
+    const NAME: &str =
+        "unblock_starts::a_call_on_the_thread_of_its_caller_does_not_see_the_values_there";
+    alone(NAME, || {
+        let Some(limit) = ThreadLimit::new(NAME) else {
+            return;
+        };
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        limit.forbid();
+        let call = || (std::thread::current().id(), REQUEST.get());
+        let seen = runtime.block_on(REQUEST.scope(1, async { unblock(call).await }));
+        assert_eq!(seen, (std::thread::current().id(), None));
+        limit.allow();
+    });
+}
 
 #[test]
 fn a_start_is_tried_again_although_the_thread_of_the_timers_did_not_start_once() {

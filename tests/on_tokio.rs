@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use greenroom::registry::Keyed;
-use greenroom::supervise::Restarts;
+use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::{
     Address, AskCause, AskError, Context, Fault, Handle, RefusalKind, Reply, Runtime, SpawnProblem,
     actor, spawn,
@@ -544,13 +544,56 @@ fn supervisors_and_spools_work_on_a_bound_tokio() {
             let answer = spool.ask(21).await;
             spool.stop();
             assert_eq!(spool.join().await.unwrap_err().kind(), RefusalKind::Aborted);
-            let tree = greenroom::supervise::Supervisor::builder().spawn().unwrap();
+            let tree = Supervisor::builder().spawn().unwrap();
             tree.stop();
             tree.join().await.unwrap();
             answer
         });
         assert_eq!(drive(task).unwrap(), Ok(42));
         drop(runtime);
+    });
+}
+
+#[test]
+fn children_of_a_supervisor_on_tokio_run_there_whoever_starts_them() {
+    /// Tells where it runs. Panics after that if it is told to.
+    async fn tells_where(mut cx: Context<(bool, Reply<String>)>) {
+        while let Some((panics, reply)) = cx.recv().await {
+            reply.send(here());
+            assert!(!panics, "bomb in a turn");
+        }
+    }
+    within(WATCH, || {
+        let (tokio, runtime) = bound();
+        let tree = async { Supervisor::builder().spawn().unwrap() };
+        let tree = drive(tokio.spawn(tree)).unwrap();
+        let start = |tree: &Supervisor| {
+            let tree = tree.clone();
+            async move { tree.start(actor(tells_where)).unwrap() }
+        };
+        let below = tree.clone();
+        let below = runtime.spawn(async move {
+            let below = below.supervisor(Supervisor::builder()).unwrap();
+            below.start(actor(tells_where)).unwrap()
+        });
+        let pinned = tree.start(actor(tells_where).on(&runtime)).unwrap();
+        let children = [
+            drive(runtime.spawn(start(&tree))),
+            drive(tokio.spawn(start(&tree))).unwrap(),
+            drive(start(&tree)),
+            drive(below),
+        ];
+        // Each restarts.
+        for panics in [true, false] {
+            for child in &children {
+                let thread = drive(child.ask(|reply| (panics, reply)));
+                assert_eq!(thread.as_deref(), Ok("tokio"));
+            }
+        }
+        let thread = drive(pinned.ask(|reply| (false, reply))).unwrap();
+        assert!(thread.starts_with("greenroom"), "{thread}");
+        tree.stop();
+        drive(tree.join()).unwrap();
     });
 }
 

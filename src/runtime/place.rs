@@ -40,6 +40,14 @@ impl CurrentPlace {
         context::runtime().map(CurrentPlace::of)
     }
 
+    /// Returns the current place of this thread, if actors without a place run on tokio there.
+    pub(crate) fn of_tokio() -> Option<Self> {
+        #[cfg(feature = "tokio")]
+        return Self::get().filter(|place| place.tokio.is_some());
+        #[cfg(not(feature = "tokio"))]
+        None
+    }
+
     /// Makes a call where this place is the current one.
     pub(crate) fn within<R>(&self, call: impl FnOnce() -> R) -> R {
         if Self::get().is_some_and(|current| current.is(self)) {

@@ -93,6 +93,9 @@ fn supervisor(
 impl SupervisorBuilder {
     /// Spawns the supervisor on the current runtime.
     ///
+    /// In a task of a bound tokio runtime it [runs on tokio](crate::docs::with_tokio). So do its
+    /// children that have no [other place](ActorBuilder::on), whoever starts them.
+    ///
     /// # Errors
     /// [`StartError`] with the builder: if no runtime is current, if it is shutting down, or if
     /// the window of the intensity is 0.
@@ -171,7 +174,8 @@ impl Supervisor {
                 tree.take_report(number, report);
             }
         });
-        match child.supervised(bond.clone()).try_spawn_sent() {
+        let child = child.supervised(bond.clone());
+        match self.tree.at_place(|| child.try_spawn_sent()) {
             Ok(handle) => {
                 let address = handle.address();
                 start.add(ActorChild::new(handle, bond));
@@ -216,7 +220,8 @@ impl Supervisor {
             return Err(StartError::Stopping(child));
         };
         let parent = (Arc::downgrade(&self.tree), start.number);
-        let child = child.spawn_in(Tree::new(Some(parent)))?;
+        let spawn = || child.spawn_in(Tree::new(Some(parent)));
+        let child = self.tree.at_place(spawn)?;
         start.add(Arc::new(child.clone()));
         Ok(child)
     }

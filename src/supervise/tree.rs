@@ -11,7 +11,7 @@ use super::child::{ChildRecord, ChildStatus, ErasedChild};
 use super::error::Escalated;
 use crate::actor::{BondOrder, BondReport};
 use crate::contain::KeptWaker;
-use crate::runtime::context;
+use crate::runtime::{CurrentPlace, context};
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::TaskInfo;
 
@@ -21,6 +21,8 @@ pub(super) struct Tree {
     info: OnceLock<TaskInfo>,
     /// The supervisor above, and the number that this one has there.
     parent: Option<(Weak<Tree>, u64)>,
+    /// Where children without a place run, whoever starts them, if that is a tokio runtime.
+    place: Option<CurrentPlace>,
     shared: Mutex<TreeState>,
 }
 
@@ -81,8 +83,17 @@ impl Tree {
         Arc::new(Tree {
             info: OnceLock::new(),
             parent,
+            place: CurrentPlace::of_tokio(),
             shared: Mutex::new(TreeState::default()),
         })
+    }
+
+    /// Makes a call that spawns a child, where children without a place run.
+    pub(super) fn at_place<R>(&self, spawn: impl FnOnce() -> R) -> R {
+        match &self.place {
+            Some(place) => place.within(spawn),
+            None => spawn(),
+        }
     }
 
     /// Returns the identity of the supervisor, which is set by the first call.

@@ -21,9 +21,10 @@ use crate::task::{Unordered, is_large};
 /// Runs requests at the same time, and returns the first output, whatever it is.
 ///
 /// `requests` is a tuple of up to 12 futures, an array or a `Vec`, all with one type of output. Of
-/// those that are ready at the same time, the earliest in the list wins. The others are dropped
-/// before the output is returned, so [`Reply::is_wanted`](crate::Reply::is_wanted) is false for the
-/// asks among them. An actor that works for one can look at that, and stop.
+/// those that are ready at the same time, the earliest in a tuple wins. In a list that is so at the
+/// first poll; after it the one wins that was woken first. The others are dropped before the output
+/// is returned, so [`Reply::is_wanted`](crate::Reply::is_wanted) is false for the asks among them. An
+/// actor that works for one can look at that, and stop.
 ///
 /// All requests run in the caller's task, which polls one at a time. For the first that succeeds,
 /// see [`first_ok`].

@@ -3,12 +3,13 @@
 use std::future::{Ready, pending, ready};
 use std::pin::pin;
 
+use futures::future::{BoxFuture, FutureExt};
 use greenroom::request::{AllFailed, first_ok, race, run_until};
 use greenroom::time::{Instant, TimedOut, sleep, timeout};
-use greenroom::{concurrently, sim, spawn};
+use greenroom::{Answer, Reply, concurrently, sim, spawn};
 
 use super::{HOUR, Keep, LATE, SEEDS, after, clock, keep};
-use crate::support::{Drops, panic_of, poll_once};
+use crate::support::{Drops, drive, panic_of, poll_once};
 
 #[test]
 fn a_race_returns_the_first_output_and_drops_the_others_before() {
@@ -86,6 +87,23 @@ fn a_race_takes_up_to_twelve_requests_in_a_tuple() {
                 .eq(0..12)
         );
     });
+}
+
+#[test]
+fn of_a_list_the_one_that_was_woken_first_wins_and_of_a_tuple_the_earliest() {
+    /// Races two requests, the later of which is answered first. Both are there at the second poll.
+    fn winner(first: impl FnOnce([Answer<u32>; 2]) -> BoxFuture<'static, u32>) -> u32 {
+        let ((one, answer), (two, later)) = (Reply::pair(), Reply::pair());
+        let mut race = first([answer, later]);
+        assert!(poll_once(&mut race).is_pending());
+        two.send(2);
+        one.send(1);
+        drive(race)
+    }
+    let value = |answer: Answer<u32>| async move { answer.await.unwrap() };
+    let of_list = winner(|answers| race(answers.map(value)).boxed());
+    let of_tuple = winner(|[one, two]| race((value(one), value(two))).boxed());
+    assert_eq!((of_list, of_tuple), (2, 1));
 }
 
 #[test]

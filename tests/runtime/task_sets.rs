@@ -1,5 +1,7 @@
 //! Sets of tasks: results as they come, a limit, faults, and what a drop or a shutdown leaves.
 
+mod model;
+
 use std::future::pending;
 use std::rc::Rc;
 use std::sync::Arc;

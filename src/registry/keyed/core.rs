@@ -8,6 +8,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::starting::drop_all;
 use super::state::{EndCall, EndRequest, KeyShard, KeyState, Tenant};
 use crate::actor::Address;
 use crate::contain::contain;
@@ -221,6 +222,7 @@ impl<K, M> KeyedCore<K, M> {
         drop(shard);
         let waits = state.take_list();
         contain(|| drop(key));
+        drop_all(state.take_messages());
         contain(|| drop(state));
         waits.inspect(|waits| waits.wake_all());
         // Relaxed: the lock of `emptied` orders it before the wake-up.

@@ -3,6 +3,7 @@
 //! Until the last of these messages is in its mailbox, all others wait behind them. So the messages
 //! of one sender stay in order. If a mailbox is full meanwhile, a task waits for room.
 
+use std::collections::VecDeque;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
@@ -231,6 +232,14 @@ fn drop_refused<M>(refused: SendError<M>) {
     contain(|| loss::refusing(refusal, || drop(refused)));
 }
 
+/// Drops messages and their key, each by itself: a second panic of a drop would end the process.
+pub(super) fn drop_all<K, M>((messages, key): (VecDeque<M>, Option<K>)) {
+    for message in messages {
+        contain(|| drop(message));
+    }
+    contain(|| drop(key));
+}
+
 /// Drops the messages if the task was cancelled.
 impl<K, M> Drop for KeyForwarding<K, M>
 where
@@ -247,6 +256,6 @@ where
         let mut shard = self.core.at(self.at);
         let messages = shard.keys[self.at.slot].take_messages();
         self.core.settle(shard, self.at, &address);
-        contain(|| drop(messages));
+        drop_all(messages);
     }
 }

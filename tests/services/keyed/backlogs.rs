@@ -17,6 +17,7 @@ in_every_home!(
     a_removed_actor_gets_no_more_of_its_backlog,
     an_actor_with_a_backlog_is_killed_with_its_set,
     a_key_whose_drop_panics_hinders_no_stop_and_no_message,
+    messages_whose_drops_panic_are_all_dropped,
 );
 
 type Results = Log<Vec<u32>>;
@@ -240,4 +241,41 @@ fn a_key_whose_drop_panics_hinders_no_stop_and_no_message(home: &Home) {
         set.ended().await;
     });
     assert_eq!(log.take(), [0, 1, 2, 3]);
+}
+
+fn messages_whose_drops_panic_are_all_dropped(home: &Home) {
+    keep_bombs_quiet();
+    struct Loud(Log<u32>, Option<Gate>);
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            self.0.add(1);
+            assert!(self.1.is_some(), "bomb in a drop");
+        }
+    }
+    let (dropped, made, begun) = (Log::default(), AtomicUsize::new(0), Gate::default());
+    let has_begun = begun.clone();
+    let make = move |_: u32| {
+        assert_eq!(made.fetch_add(1, Ordering::SeqCst), 0, "bomb");
+        let begun = has_begun.clone();
+        actor(async move |mut cx: Context<Loud>| {
+            let first = cx.recv().await.unwrap();
+            begun.open();
+            first.1.as_ref().unwrap().wait().await;
+        })
+    };
+    let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
+    home.block_on(async {
+        let end = Gate::default();
+        set.tell(&7, Loud(dropped.clone(), Some(end.clone())))
+            .map_err(|_| "refused")
+            .unwrap();
+        begun.wait().await;
+        set.remove(&7);
+        for _ in 0..3 {
+            assert!(set.tell(&7, Loud(dropped.clone(), None)).is_ok());
+        }
+        end.open();
+        set.ended().await;
+    });
+    assert_eq!(dropped.len(), 4);
 }

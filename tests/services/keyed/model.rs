@@ -1,11 +1,12 @@
 //! Random histories of sets in simulations, beside a book of all messages.
 //!
-//! Callers tell, ask, remove, hold addresses and wait; actors return, panic, sleep, end slowly, and
-//! wait for the ends of others. Of a key at most one actor is alive. Each accepted message is handled,
-//! or is dropped with an actor that has failed or with one that could not start, and never twice.
-//! Each call returns.
+//! Callers tell, ask, remove, kill, hold addresses and wait; actors return, panic, sleep, end slowly,
+//! and wait for the ends of others. Some sets are killed, and some runtimes shut down. Of a key at most
+//! one actor is alive. Each accepted message is handled or undelivered, and never twice. It is dropped
+//! only if an actor of its key could not start, or with the runtime. Each call returns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,27 +30,37 @@ enum Fate {
     Accepted,
     Refused,
     Handled,
+    Undelivered,
     Dropped,
+    /// It was dropped for no reason.
+    Lost,
+    /// It had a fate already.
+    Twice,
 }
 
 #[derive(Clone, Default)]
 struct Fates(Arc<Mutex<BTreeMap<u32, Fate>>>);
 
 impl Fates {
-    /// Changes the fate of a message, which was one of these.
-    fn change(&self, id: u32, from: &[Option<Fate>], to: Fate) {
-        let before = self.0.lock().unwrap().insert(id, to);
-        assert!(from.contains(&before), "message {id}: {before:?} to {to:?}");
+    /// Changes the fate of a message, which was this one. It panics nowhere, since the set may
+    /// contain that.
+    fn change(&self, id: u32, from: Option<Fate>, to: Fate) {
+        let mut all = self.0.lock().unwrap();
+        let is_first = all.get(&id).copied() == from;
+        all.insert(id, if is_first { to } else { Fate::Twice });
     }
 }
 
-/// A message, which notes its drop if it was not handled.
+/// A message, which notes its drop if it was neither handled nor undelivered.
 struct Note {
     id: u32,
-    fates: Fates,
+    key: u32,
+    plan: Plan,
     is_noted: bool,
     does: Does,
     reply: Option<Reply<u32>>,
+    /// Whether it is asked. If it is refused, it is dropped.
+    is_ask: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -63,7 +74,8 @@ enum Does {
 
 impl Note {
     fn note(mut self, fate: Fate) -> (u32, Option<Reply<u32>>) {
-        self.fates.change(self.id, &[Some(Fate::Accepted)], fate);
+        let fates = &self.plan.fates;
+        fates.change(self.id, Some(Fate::Accepted), fate);
         self.is_noted = true;
         (self.id, self.reply.take())
     }
@@ -71,10 +83,15 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        if !self.is_noted {
-            self.fates
-                .change(self.id, &[Some(Fate::Accepted)], Fate::Dropped);
+        if self.is_noted {
+            return;
         }
+        let Plan { fates, failed, .. } = &self.plan;
+        let may_drop = self.is_ask
+            || failed.lock().unwrap().contains(&self.key)
+            || self.plan.is_over.load(Ordering::SeqCst);
+        let fate = if may_drop { Fate::Dropped } else { Fate::Lost };
+        fates.change(self.id, Some(Fate::Accepted), fate);
     }
 }
 
@@ -84,10 +101,16 @@ type Notes = Keyed<u32, Note>;
 #[derive(Clone)]
 struct Plan {
     book: Book,
+    fates: Fates,
     seed: u64,
+    /// The most room of a mailbox, if it is bounded.
     capacity: Option<usize>,
     /// Whether the function of the builder and the actors fail at times.
     fails: bool,
+    /// The keys for which the function has failed.
+    failed: Arc<Mutex<BTreeSet<u32>>>,
+    /// Whether the runtime shuts down.
+    is_over: Arc<AtomicBool>,
 }
 
 async fn handle(mut cx: Context<Note>, key: u32, plan: Plan, set: Arc<Mutex<Option<Notes>>>) {
@@ -114,52 +137,56 @@ async fn handle(mut cx: Context<Note>, key: u32, plan: Plan, set: Arc<Mutex<Opti
     if key == 0 {
         let asked = own.get_or_spawn(&key).await;
         let is_own = matches!(asked, Err(KeyError::Deadlock(_) | KeyError::Stopped));
-        assert!(is_own, "{asked:?}");
+        assert!(is_own || plan.is_over.load(Ordering::SeqCst), "{asked:?}");
     }
     // The actor of that key may end as well, and wait for this one through the others.
     let asked = own.get_or_spawn(&((key + 1) % KEYS as u32)).await;
-    assert!(!matches!(asked, Err(KeyError::Spawn(_))), "{asked:?}");
+    let may_end = plan.is_over.load(Ordering::SeqCst);
+    let has_ended = matches!(asked, Err(KeyError::Spawn(_)));
+    assert!(may_end || !has_ended, "{asked:?}");
 }
 
 struct Caller {
     set: Notes,
     draws: Draws,
-    fates: Fates,
+    plan: Plan,
     next: u32,
-    fails: bool,
 }
 
 impl Caller {
-    fn note(&mut self) -> Note {
+    fn note(&mut self, key: u32, is_ask: bool) -> Note {
         self.next += 1;
-        let does = match self.draws.below(if self.fails { 10 } else { 8 }) {
+        let does = match self.draws.below(if self.plan.fails { 10 } else { 8 }) {
             0 => Does::Return,
             1 => Does::Stop,
             2 | 3 => Does::Sleep(self.draws.millis(20)),
             8 | 9 => Does::Panic,
             _ => Does::Nothing,
         };
-        self.fates.change(self.next, &[None], Fate::Accepted);
+        let fates = &self.plan.fates;
+        fates.change(self.next, None, Fate::Accepted);
         Note {
             id: self.next,
-            fates: self.fates.clone(),
+            key,
+            plan: self.plan.clone(),
             is_noted: false,
             does,
             reply: None,
+            is_ask,
         }
     }
 
     async fn call(&mut self) {
         let key = self.draws.below(KEYS) as u32;
-        match self.draws.below(10) {
+        match self.draws.below(11) {
             0..=4 => {
-                let note = self.note();
+                let note = self.note(key, false);
                 if let Err(refused) = self.set.tell(&key, note) {
                     refused.into_inner().note(Fate::Refused);
                 }
             }
             5 | 6 => {
-                let (mut note, id) = (self.note(), self.next);
+                let (mut note, id) = (self.note(key, true), self.next);
                 let asked = self.set.ask(&key, |reply| {
                     note.reply = Some(reply);
                     note
@@ -178,6 +205,11 @@ impl Caller {
                     drop(actor);
                 }
             }
+            9 => {
+                if let Ok(actor) = self.set.get_or_spawn(&key).await {
+                    actor.kill();
+                }
+            }
             _ => sleep(self.draws.millis(40)).await,
         }
         assert!(self.set.len() <= KEYS);
@@ -187,13 +219,17 @@ impl Caller {
 fn set(runtime: &Runtime, plan: &Plan, draws: &mut Draws) -> Notes {
     let own = Arc::new(Mutex::new(None));
     let (of_set, plan, made) = (own.clone(), plan.clone(), Mutex::new(draws.clone()));
-    let fails = plan.fails;
     let make = move |key| {
-        let fails = fails && made.lock().unwrap().one_in(8);
-        assert!(!fails, "bomb");
+        let mut draws = made.lock().unwrap();
+        if plan.fails && draws.one_in(8) {
+            drop(draws);
+            plan.failed.lock().unwrap().insert(key);
+            panic!("bomb");
+        }
         let (plan, set) = (plan.clone(), of_set.clone());
-        let capacity = plan.capacity;
+        let capacity = plan.capacity.map(|most| 1 + draws.below(most));
         let actor = actor(move |cx| handle(cx, key, plan, set));
+        let actor = actor.on_undelivered(|note: Note| drop(note.note(Fate::Undelivered)));
         match capacity {
             Some(capacity) => actor.capacity(capacity),
             None => actor,
@@ -217,19 +253,23 @@ async fn history(runtime: &Runtime, seed: u64) {
     let mut draws = Draws::of(seed, 0);
     let plan = Plan {
         book: Book::default(),
+        fates: Fates::default(),
         seed,
         capacity: draws.one_in(2).then(|| 1 + draws.below(3)),
         fails: draws.one_in(2),
+        failed: Arc::default(),
+        is_over: Arc::default(),
     };
-    let (set, fates) = (set(runtime, &plan, &mut draws), Fates::default());
-    let callers: Vec<_> = (1..=CALLERS)
+    let set = set(runtime, &plan, &mut draws);
+    let own = set.clone();
+    let serves = actor(move |cx| own.serve(cx)).on(runtime).spawn();
+    let mut callers: Vec<_> = (1..=CALLERS)
         .map(|part| {
             let mut caller = Caller {
                 set: set.clone(),
                 draws: Draws::of(plan.seed, part),
-                fates: fates.clone(),
+                plan: plan.clone(),
                 next: part as u32 * 1000,
-                fails: plan.fails,
             };
             runtime.spawn(async move {
                 for _ in 0..CALLS {
@@ -238,14 +278,31 @@ async fn history(runtime: &Runtime, seed: u64) {
             })
         })
         .collect();
+    match draws.below(8) {
+        0 => {
+            sleep(draws.millis(200)).await;
+            serves.kill();
+        }
+        1 => {
+            sleep(draws.millis(200)).await;
+            plan.is_over.store(true, Ordering::SeqCst);
+            runtime.shutdown().await;
+            callers.clear();
+        }
+        _ => {}
+    }
     for caller in callers {
         caller.await;
     }
+    serves.stop();
     set.stop();
     set.ended().await;
-    assert!(set.is_empty() && set.keys().is_empty());
-    for (id, fate) in &*fates.0.lock().unwrap() {
-        assert_ne!(*fate, Fate::Accepted, "message {id} is nowhere");
+    let is_over = plan.is_over.load(Ordering::SeqCst);
+    assert!(is_over || set.is_empty() && set.keys().is_empty());
+    for (id, fate) in &*plan.fates.0.lock().unwrap() {
+        let is_wrong = matches!(fate, Fate::Lost | Fate::Twice);
+        let is_nowhere = *fate == Fate::Accepted && !is_over;
+        assert!(!is_wrong && !is_nowhere, "message {id}: {fate:?}");
     }
 }
 

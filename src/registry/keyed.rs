@@ -47,12 +47,15 @@ use crate::waiters::Ticket;
 ///
 /// A message that is accepted while its actor ends is kept for the next one, at most as many as its
 /// mailbox has room for. If that one cannot be started, the messages are dropped. So are those that its
-/// mailbox refuses then, with [`Overflow::Newest`](crate::Overflow::Newest).
+/// mailbox refuses then, with [`Overflow::Newest`](crate::Overflow::Newest), and those for which the
+/// function of [`conflate`](crate::ActorBuilder::conflate) panics. That panic goes to
+/// [`on_fault`](crate::Builder::on_fault).
 ///
 /// A clone is the same set. `Hash`, `Clone` and drops of keys may panic, and may use the set. `Eq` of
 /// keys may panic, but runs under a lock of the set, as does `Clone` in [`keys`](Keyed::keys). Calls
-/// to the set would wait for themselves there. A panic is passed on to the caller, and changes
-/// nothing.
+/// to the set would wait for themselves there. A panic of `Hash`, `Eq` or `Clone` is passed on to the
+/// caller, and changes nothing. So is that of a drop, unless the call has accepted its message or ended
+/// an actor: then it is contained.
 ///
 /// In a child of `fork` all calls are refused, or panic.
 ///
@@ -168,7 +171,8 @@ impl<K: Send + 'static, M: Send + 'static> Keyed<K, M> {
     /// is being started misses the message.
     ///
     /// # Panics
-    /// A panic of `clone` is passed on; some actors have the message then.
+    /// A panic of `clone`, or of the function of [`conflate`](crate::ActorBuilder::conflate), is passed
+    /// on; some actors have the message then.
     pub fn broadcast(&self, message: M) -> Broadcast
     where
         M: Clone,
@@ -291,7 +295,9 @@ where
     /// - otherwise a [`KeyError`].
     ///
     /// # Panics
-    /// A panic of `Hash`, `Eq` or `Clone` of the key is passed on.
+    /// A panic of `Hash`, `Eq`, `Clone` or a drop of the key is passed on. So is one of the function of
+    /// [`conflate`](crate::ActorBuilder::conflate), if an actor is open or this call starts it. The
+    /// message is dropped.
     #[inline]
     pub fn tell(&self, key: &K, message: M) -> Result<(), KeyedTellError<M>> {
         self.0.core.tell(key, message)
@@ -305,11 +311,11 @@ where
     /// # Errors
     /// - [`KeyedAskError::Key`] if there is no actor.
     /// - [`KeyedAskError::Ask`] as [`Address::ask`]. It is
-    ///   [`Closed`](crate::AskError::Closed) if the actor closes by itself just before the question
-    ///   comes, which can be asked again.
+    ///   [`Closed`](crate::AskError::Closed) if the actor closes before it has accepted the question,
+    ///   which can be asked again.
     ///
     /// # Panics
-    /// As [`tell`](Keyed::tell), and if `question` panics.
+    /// As [`tell`](Keyed::tell), if `question` panics, or if it is polled again after completion.
     ///
     /// # Cancel safety
     /// As [`Address::ask`].
@@ -337,6 +343,28 @@ where
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future loses nothing. An actor that it has started stays.
+    ///
+    /// ```
+    /// use greenroom::registry::Keyed;
+    /// use greenroom::{Context, actor};
+    ///
+    /// async fn room(mut cx: Context<&'static str>, name: &'static str) {
+    ///     while let Some(text) = cx.recv().await {
+    ///         println!("in {name}: {text}");
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let rooms = Keyed::builder(|name| actor(move |cx| room(cx, name))).build().unwrap();
+    ///     let attic = rooms.get_or_spawn(&"attic").await.unwrap();
+    ///     attic.send("hello").await.unwrap();
+    ///     assert_eq!(rooms.get_or_spawn(&"attic").await.unwrap(), attic);
+    ///     rooms.remove(&"attic");
+    ///     // The address does not lead to the next actor of the key.
+    ///     assert!(attic.tell("hello").is_err());
+    ///     assert_ne!(rooms.get_or_spawn(&"attic").await.unwrap(), attic);
+    /// });
+    /// ```
     pub fn get_or_spawn<'a>(
         &'a self,
         key: &'a K,
@@ -356,6 +384,7 @@ where
     /// being started.
     ///
     /// It handles what it has accepted. The next message to the key starts another one after its end.
+    /// Only while the actor is being started, a message still goes to it.
     ///
     /// # Panics
     /// As [`tell`](Keyed::tell).

@@ -92,6 +92,8 @@ where
     /// Such an actor ends as any other: when it receives and finds no message, and no other address
     /// and no source of it is left. A message by its key before that is handled, and the set has an
     /// address again. The time is up to one eighth longer, or up to two milliseconds if that is more.
+    /// At the [limit](KeyedBuilder::limit), a search for an actor that can go counts as a use of those
+    /// that it finds in use by other code.
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = Some(time);
         self
@@ -104,8 +106,36 @@ where
     /// what it has accepted, and does not count any more. If there is none, the call that needs one
     /// more is refused with [`KeyError::Limit`](super::KeyError::Limit).
     ///
-    /// A call looks at up to 1024 actors, the next call at others. So it may be refused while other
-    /// code has an address of that many, although a further one could go.
+    /// The keys are in 16 parts, by their hashes. In each part a call looks at 32 actors of which the
+    /// set has an address, and at 32 idle ones. The next call looks at others. So a call may be refused
+    /// while other code has an address of all that it looks at, although a further one could go.
+    ///
+    /// ```
+    /// use greenroom::registry::{KeyError, Keyed};
+    /// use greenroom::{Context, actor};
+    /// use std::time::Duration;
+    ///
+    /// async fn session(mut cx: Context<&'static str>, _user: u64) {
+    ///     while cx.recv().await.is_some() {}
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let sessions = Keyed::builder(|user| actor(move |cx| session(cx, user)))
+    ///         .idle(Duration::from_secs(60))
+    ///         .limit(1)
+    ///         .build()
+    ///         .unwrap();
+    ///     sessions.tell(&1, "hello").unwrap();
+    ///     // It stops the actor of 1.
+    ///     let second = sessions.get_or_spawn(&2).await.unwrap();
+    ///     assert!(!sessions.contains(&1));
+    ///     // That of 2 is in use.
+    ///     let refused = sessions.tell(&1, "hello").unwrap_err();
+    ///     assert!(matches!(refused.key_error(), Some(KeyError::Limit { limit: 1, .. })));
+    ///     drop(second);
+    ///     sessions.tell(&1, "hello").unwrap();
+    /// });
+    /// ```
     pub fn limit(mut self, actors: usize) -> Self {
         self.limit = Some(actors);
         self
@@ -116,6 +146,34 @@ where
     ///
     /// It is called on the thread that ends the actor, before the next actor of the key starts. It
     /// must not block until that has started. A panic of the function goes to `on_fault`.
+    ///
+    /// ```
+    /// use greenroom::registry::Keyed;
+    /// use greenroom::{Context, actor};
+    /// use std::sync::mpsc;
+    ///
+    /// async fn sum(mut cx: Context<u32>) -> u32 {
+    ///     let mut sum = 0;
+    ///     while let Some(number) = cx.recv().await {
+    ///         sum += number;
+    ///     }
+    ///     sum
+    /// }
+    ///
+    /// let (results, ended) = mpsc::channel();
+    /// greenroom::run(async {
+    ///     let sums = Keyed::builder(|_user: u64| actor(sum))
+    ///         .on_end(move |user, sum| results.send((*user, sum.unwrap())).unwrap())
+    ///         .build()
+    ///         .unwrap();
+    ///     for number in [1, 2, 40] {
+    ///         sums.tell(&7, number).unwrap();
+    ///     }
+    ///     sums.stop();
+    ///     sums.ended().await;
+    /// });
+    /// assert_eq!(ended.recv().unwrap(), (7, 43));
+    /// ```
     pub fn on_end(
         mut self,
         function: impl Fn(&K, Result<T, Fault>) + Send + Sync + 'static,

@@ -36,6 +36,7 @@ struct WatchEntry {
     /// Returns whether it sees this member.
     sees: fn(&dyn NamedActor) -> bool,
     /// What it was not told yet, by the ids of the actors.
+    /// One that joins is the member of now, so nothing is dropped with its change.
     changes: BTreeMap<u64, MemberChange>,
 }
 
@@ -60,13 +61,18 @@ impl GroupEntry {
     pub(crate) fn insert(&mut self, member: &Arc<dyn NamedActor>) -> Option<Arc<dyn NamedActor>> {
         let id = member.id();
         let before = Arc::make_mut(&mut self.members).insert(id, member.clone());
-        if before.is_none() {
-            for (_, watch) in &mut self.watches {
-                // One that has left and is back was not seen to leave.
-                if (watch.sees)(&**member) && watch.changes.remove(&id).is_none() {
-                    let joined = MemberChange::Joined(member.clone());
-                    watch.changes.insert(id, joined);
+        for (_, watch) in &mut self.watches {
+            let joined = MemberChange::Joined(member.clone());
+            if before.is_some() {
+                // The caller drops the one before, which is not dropped here.
+                if let Some(untold @ MemberChange::Joined(_)) = watch.changes.get_mut(&id) {
+                    *untold = joined;
                 }
+                continue;
+            }
+            // One that has left and is back was not seen to leave.
+            if (watch.sees)(&**member) && watch.changes.remove(&id).is_none() {
+                watch.changes.insert(id, joined);
             }
         }
         before

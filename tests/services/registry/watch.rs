@@ -21,6 +21,7 @@ in_every_home!(
     a_watch_sees_members_of_its_type_alone,
     each_watch_sees_all_changes,
     a_watch_keeps_no_actor_open,
+    a_tag_that_is_replaced_before_a_watch_looks_may_use_the_group_in_its_drop,
 );
 
 fn idles(home: &Home) -> [Handle<u32, ()>; 3] {
@@ -131,6 +132,30 @@ fn a_watch_keeps_no_actor_open(home: &Home) {
         a.join().await.unwrap();
         drop(joined);
         assert!(matches!(watch.next().await, Some(Membership::Left(_))));
+    });
+}
+
+/// A tag that uses its group when it is dropped.
+struct UsesGroup;
+
+impl Drop for UsesGroup {
+    fn drop(&mut self) {
+        assert!(TOPIC.members().len() < 2);
+    }
+}
+
+fn a_tag_that_is_replaced_before_a_watch_looks_may_use_the_group_in_its_drop(home: &Home) {
+    let [a, ..] = idles(home);
+    home.block_on(async {
+        let mut watch = TOPIC.watch();
+        for _ in 0..3 {
+            TOPIC.join_tagged(&a, UsesGroup).unwrap();
+        }
+        assert!(TOPIC.leave(&a));
+        assert!(watch.next().now_or_never().is_none());
+        TOPIC.join_tagged(&a, UsesGroup).unwrap();
+        TOPIC.join(&a).unwrap();
+        assert_eq!(next(&mut watch).await, (true, a.id()));
     });
 }
 

@@ -14,7 +14,9 @@ use crate::task::Unordered;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broadcast {
-    /// The number of members that have accepted it.
+    /// The number of members that have accepted it. One that is just told the
+    /// [history](Group::replay) counts as well, although its mailbox may have no room afterwards.
+    /// [`send_all`](Group::send_all) counts it only when it has the message.
     pub sent: usize,
     /// The number of members whose mailboxes had no room.
     pub full: usize,
@@ -106,8 +108,8 @@ impl<M: Send + 'static> Group<M> {
     /// As [`broadcast`](Group::broadcast), when it is first polled.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the messages that wait for room. All other members have the
-    /// message.
+    /// Dropping the future drops the messages that wait for room, and those to members that are just
+    /// told the [history](Group::replay). All other members have the message.
     pub fn send_all(&self, message: M) -> impl Future<Output = Broadcast> + use<M>
     where
         M: Clone,
@@ -119,10 +121,16 @@ impl<M: Send + 'static> Group<M> {
             tell_all(
                 members,
                 message,
-                |_| usize::MAX,
+                // A late member is sent the message when it was told the history.
+                |_| 0,
                 &mut result,
                 |_, member, message| {
-                    waiting.push(member.address.send(message));
+                    waiting.push(async move {
+                        if let Some(late) = &member.late {
+                            late.until_told().await;
+                        }
+                        member.address.send(message).await
+                    });
                 },
             );
             while let Some(sent) = poll_fn(|cx| waiting.poll_next(cx)).await {

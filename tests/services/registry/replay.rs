@@ -1,14 +1,14 @@
 //! What late members of a group receive: the last messages, and then all that follow.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
 use greenroom::registry::{Group, JoinError};
 use greenroom::{Context, actor, spawn, yield_now};
 
 use super::in_simulations;
-use crate::support::{Home, Log, in_every_home, keep_bombs_quiet, panic_of};
+use crate::support::{Gate, Home, Log, in_every_home, keep_bombs_quiet, panic_of, poll_once};
 
 in_every_home!(
     a_late_member_receives_the_last_messages_first,
@@ -18,6 +18,7 @@ in_every_home!(
     messages_of_another_type_are_not_for_late_members,
     a_kept_message_that_cannot_be_cloned_leaves_a_member,
     late_members_miss_nothing_and_receive_nothing_twice,
+    send_all_waits_for_room_in_the_mailbox_of_a_late_member,
 );
 
 const SEEDS: u64 = 500;
@@ -26,7 +27,7 @@ const MESSAGES: u32 = 60;
 const TOPIC: Group<(u8, u32)> = Group::new("topic");
 const NUMBERS: Group<u32> = Group::new("numbers");
 
-async fn all<M>(mut cx: Context<M>) -> Vec<M> {
+pub(super) async fn all<M>(mut cx: Context<M>) -> Vec<M> {
     let mut all = Vec::new();
     while let Some(message) = cx.recv().await {
         all.push(message);
@@ -164,6 +165,52 @@ fn a_kept_message_that_cannot_be_cloned_leaves_a_member(home: &Home) {
         for (member, received) in members.into_iter().zip([2, 1]) {
             assert_eq!(member.join().await.unwrap().len(), received);
         }
+    });
+}
+
+/// A message of which the next copy makes a call.
+struct Calls(u32, NextCall);
+
+type NextCall = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+impl Clone for Calls {
+    fn clone(&self) -> Self {
+        let call = self.1.lock().unwrap().take();
+        if let Some(call) = call {
+            call();
+        }
+        Calls(self.0, self.1.clone())
+    }
+}
+
+fn send_all_waits_for_room_in_the_mailbox_of_a_late_member(home: &Home) {
+    const CALLS: Group<Calls> = Group::new("calls");
+    let (gate, sending, next) = (Gate::default(), Log::default(), NextCall::default());
+    let waits = gate.clone();
+    let receive = |cx| async move {
+        waits.wait().await;
+        all::<Calls>(cx).await
+    };
+    let member = home.spawn(actor(receive).capacity(2));
+    home.block_on(async {
+        CALLS.replay(2);
+        CALLS.broadcast(Calls(1, next.clone()));
+        CALLS.broadcast(Calls(2, next.clone()));
+        // It is sent while the member is told the history.
+        let (message, sent) = (Calls(3, NextCall::default()), sending.clone());
+        *next.lock().unwrap() = Some(Box::new(move || {
+            let mut sending = Box::pin(CALLS.send_all(message));
+            assert!(poll_once(&mut sending).is_pending());
+            sent.add(sending);
+        }));
+        CALLS.join(&member).unwrap();
+        gate.open();
+        let sending = sending.take().pop().unwrap();
+        assert_eq!(sending.await.sent, 1);
+        let received = member.join().await.unwrap();
+        let received: Vec<_> = received.iter().map(|message| message.0).collect();
+        assert_eq!(received, [1, 2, 3]);
+        CALLS.replay(0);
     });
 }
 

@@ -1,6 +1,6 @@
 //! Random histories of markets in simulations, beside a book of all jobs.
 //!
-//! Producers offer, cancel, await and drop; jobs sleep, fail, panic, offer and stop. Some jobs are
+//! Producers offer, cancel, await and drop; jobs sleep, fail, panic, offer and stop, at once or not. Some jobs are
 //! delayed or tried again; some markets age their jobs, limit keys by a rate or reserve a worker.
 //! The book says at each begin which job is next and that it is due, at each refusal why, and at
 //! the end what has become of each job.
@@ -269,14 +269,14 @@ impl Producer {
             let nap = sleep(self.draws.millis(5));
             Runtime::current().block_on(nap);
         }
-        let is_cancelled = self.book.lock().unwrap().jobs[&id].is_cancelled;
-        assert_eq!(market::is_cancelled(), is_cancelled);
         if self.draws.one_in(5) {
             drop(self.try_offer());
         }
         if self.draws.one_in(60) {
             self.stop();
         }
+        let is_cancelled = self.book.lock().unwrap().jobs[&id].is_cancelled;
+        assert_eq!(market::is_cancelled(), is_cancelled);
         assert!(!self.draws.one_in(6), "bomb");
         if self.draws.one_in(6) {
             running.2 = Fate::Failed;
@@ -285,9 +285,19 @@ impl Producer {
         Ok(id)
     }
 
-    fn stop(&self) {
-        self.book.lock().unwrap().stop();
-        self.market.stop();
+    /// Stops the market, or cancels the jobs that run as well.
+    fn stop(&mut self) {
+        let is_now = self.draws.one_in(2);
+        let mut book = self.book.lock().unwrap();
+        book.stop();
+        book.jobs
+            .values_mut()
+            .for_each(|job| job.is_cancelled |= is_now);
+        drop(book);
+        match is_now {
+            true => self.market.stop_now(),
+            false => self.market.stop(),
+        }
     }
 
     /// Enters an answer to an offer in the book.
@@ -455,7 +465,7 @@ async fn history(seed: u64) {
     let producers: Vec<_> = (1..=PRODUCERS)
         .map(|number| greenroom::spawn(producer(number).produce()))
         .collect();
-    let own = producer(PRODUCERS + 1);
+    let mut own = producer(PRODUCERS + 1);
     let mut handles = Vec::new();
     if draws.one_in(3) {
         sleep(draws.millis(30)).await;

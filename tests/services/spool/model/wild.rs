@@ -58,6 +58,7 @@ struct Options {
     overflow: Overflow,
     retries: u32,
     has_affinity: bool,
+    stand_down: Duration,
     /// Whether the number of workers changes.
     changes: bool,
     hangs: bool,
@@ -78,6 +79,7 @@ impl Options {
             has_affinity: draws.one_in(2),
             changes: is_external || draws.one_in(2),
             hangs: draws.one_in(3),
+            stand_down: seconds(0.1) + draws.millis(3000),
         }
     }
 
@@ -92,7 +94,7 @@ impl Options {
             .responsiveness(self.responsiveness)
             .queue_timeout(self.queue_timeout);
         let builder = builder.overflow(self.overflow).retries(self.retries);
-        let builder = builder.busy_pass_rate(3).stand_down(seconds(2.0));
+        let builder = builder.busy_pass_rate(3).stand_down(self.stand_down);
         match self.has_affinity {
             true => builder.affinity(|question: &Question| question.key),
             false => builder,

@@ -5,7 +5,7 @@
 //! that is neither served nor limited. `later` has the jobs that are not due, and `behind` all
 //! other jobs. `moments` has each job of `later`, and each key that is looked at again. A key
 //! counts its jobs in `behind` and `later`. A ticket keeps its number and its place in the order
-//! for as long as its job is in the market, and no number is given twice. So the ticket of a job
+//! for as long as its job is in the market. No number is given twice. So the ticket of a job
 //! that is gone is in no map. User code runs only in [`Board::find`], which changes nothing:
 //! `K: Eq`. No key and no job is dropped here: each goes back to the caller.
 
@@ -175,6 +175,15 @@ impl<K, J> Board<K, J> {
             }
         }
         Some((ticket, job))
+    }
+
+    /// Notes that a job that was taken begins only now.
+    pub(super) fn begins(&mut self, ticket: JobTicket, now: Instant) {
+        if let Some(slot) = ticket.slot
+            && let Some(rate) = self.rates.get_mut(&slot)
+        {
+            rate.begins_later(now);
+        }
     }
 
     /// Frees the key of a job that was taken and has ended. Returns the key if nothing has it.

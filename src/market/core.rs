@@ -167,6 +167,14 @@ impl<K: Send + 'static> MarketCore<K> {
         Arc::as_ptr(self).cast::<()>() as usize
     }
 
+    /// Notes that a job begins now. What follows from the change that has taken it may take long.
+    pub(super) fn begins(&self, ticket: JobTicket) {
+        if self.limits.rules.rate.is_some() {
+            let now = self.now();
+            self.state().begins(ticket, now);
+        }
+    }
+
     /// Accepts nothing more. WaitingJob jobs run only if the market is drained.
     pub(super) fn close(self: &Arc<Self>, phase: MarketPhase) {
         self.change(|state, after| {

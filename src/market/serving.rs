@@ -121,6 +121,7 @@ fn run<K: Send + 'static>(
     ticket: JobTicket,
     work: Arc<dyn Work>,
 ) -> RanJob {
+    core.begins(ticket);
     let mut attempt: JobAttempt = work.run();
     if let Some(panic) = attempt.panic.take() {
         core.report(panic);

@@ -189,6 +189,12 @@ impl<K> MarketState<K> {
         Some((ticket, job.work))
     }
 
+    /// Notes that a job that was taken begins.
+    pub(super) fn begins(&mut self, ticket: JobTicket, now: Instant) {
+        self.now = self.now.max(now);
+        self.board.begins(ticket, self.now);
+    }
+
     /// Notes that a job has run, and frees its key. Returns whether code of the user is yet to run:
     /// its outcome is to be discarded, or its work.
     pub(super) fn end(&mut self, ran: RanJob, after: &mut Aftermath<K>) -> bool {

@@ -21,6 +21,13 @@ impl StartRate {
         self.starts.push_back(now);
     }
 
+    /// Moves the last start to a later moment.
+    pub(super) fn begins_later(&mut self, now: Instant) {
+        if let Some(last) = self.starts.back_mut() {
+            *last = now;
+        }
+    }
+
     /// Forgets the starts whose period is over.
     pub(super) fn forget(&mut self, now: Instant, per: Duration) {
         while self.starts.front().is_some_and(|start| *start + per <= now) {

@@ -1,6 +1,8 @@
 //! Moments: jobs that are delayed, limited by a rate, aged or tried again, and reserved workers.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use greenroom::time::{Instant, RetryIntervals, sleep};
@@ -335,6 +337,45 @@ fn an_attempt_is_a_start_for_the_rate() {
         let job = Job::new(fails(2, &begins)).key(1).retries(every(4, 9));
         assert_eq!(market.offer(job).await.unwrap().await.unwrap(), Ok(3));
         assert_eq!(since(start, &begins), [0, 10, 20]);
+    });
+}
+
+/// A waker whose call takes a while. Notes when it returns.
+struct SlowWaker(Duration, Log<Instant>);
+
+impl Wake for SlowWaker {
+    fn wake(self: Arc<Self>) {
+        let begun = Instant::now();
+        while begun.elapsed() < self.0 {
+            std::thread::yield_now();
+        }
+        self.1.add(Instant::now());
+    }
+}
+
+#[test]
+fn a_start_counts_for_a_rate_from_when_the_job_begins() {
+    const PER: Duration = Duration::from_millis(50);
+    on_threads(async {
+        let builder = Market::<u32>::builder().max_workers(1).rate(1, PER);
+        let market = builder.capacity_per_key(1).build().unwrap();
+        let (first, mut blocked) = blocked(&market, None).await;
+        let (woken, begins) = (Log::default(), Log::default());
+        let waker = Waker::from(Arc::new(SlowWaker(2 * PER, woken.clone())));
+        let poll = Pin::new(&mut blocked).poll(&mut Context::from_waker(&waker));
+        assert!(poll.is_pending());
+        let jobs = [(); 2].map(|()| {
+            let begins = begins.clone();
+            let job = Job::new(move || begins.add(Instant::now()));
+            market.try_offer(job.key(1)).unwrap()
+        });
+        // The worker has taken the next job when it wakes who awaits this one.
+        first.open();
+        for job in jobs {
+            job.await.unwrap();
+        }
+        let (woken, begins) = (woken.take()[0], begins.take());
+        assert!(begins[0] >= woken && begins[1] >= woken + PER);
     });
 }
 

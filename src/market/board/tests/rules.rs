@@ -61,6 +61,23 @@ fn a_key_is_forgotten_when_its_last_start_counts_no_more() {
     assert_eq!(drain(&mut board), [2]);
 }
 
+#[test]
+fn a_start_counts_from_the_moment_at_which_the_job_begins() {
+    let rules = BoardRules {
+        rate: Some((1, Duration::from_millis(10))),
+        ..BoardRules::plain(9)
+    };
+    let mut board: Users = Board::new(rules);
+    add(&mut board, Some(7), 1, 0);
+    add(&mut board, Some(7), 1, 1);
+    let (_, served) = take(&mut board).unwrap();
+    locked(|| board.begins(served, at(8)));
+    let unused = locked(|| board.done(served, at(9)));
+    assert!(unused.is_none() && take(&mut board).is_none());
+    assert!(is_known_after(&mut board, 18));
+    assert_eq!(drain(&mut board), [1]);
+}
+
 /// Lets the moments pass until this one, and says whether a key is known then.
 fn is_known_after(board: &mut Users, millis: u64) -> bool {
     assert_eq!(board.next_moment(), Some(at(millis)));

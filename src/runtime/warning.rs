@@ -258,7 +258,7 @@ pub(super) fn write_task(
         // All plain tasks of a location are reported as one, so a number would tell nothing.
         Some(_) if !task.is_actor() => match task.name() {
             Some(name) => write!(f, "{name:?}")?,
-            None => f.write_str("task")?,
+            None => f.write_str(&task.called())?,
         },
         _ => task.fmt(f)?,
     }

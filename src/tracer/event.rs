@@ -31,8 +31,8 @@ impl<'a> Event<'a> {
 
     /// Returns the actor's name: the one it was spawned with, or else that of its function or type.
     ///
-    /// For a plain task it is the name of the task, if it has one. Otherwise it is empty outside
-    /// actors.
+    /// For a plain task it is what the task is [called](crate::policy::TaskInfo::called). Otherwise
+    /// it is empty outside actors.
     pub fn name(&self) -> &'a str {
         self.name
     }

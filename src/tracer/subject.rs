@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::event::{Event, EventKind};
 use crate::info::TaskInfo;
 
-/// What an event is about: an actor or, with id 0 and the name of a plain task or none, code
-/// outside actors.
+/// What an event is about: an actor or, with id 0, code outside actors. That has the name of its
+/// plain task, or none.
 #[derive(Default)]
 pub(crate) struct Subject {
     /// `None` outside actors.
@@ -17,11 +17,10 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Returns the subject of what a plain task does: its name, if it has one.
+    /// Returns the subject of what a plain task does: its name, or else that of its type.
     pub(crate) fn of_task(task: &TaskInfo) -> Self {
-        let name = task.name().unwrap_or_default();
         Subject {
-            called: name.to_owned().into(),
+            called: task.called().into_owned().into(),
             ..Subject::default()
         }
     }

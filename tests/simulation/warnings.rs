@@ -128,8 +128,9 @@ fn plain_tasks_are_reported_once_a_place() {
         let long = long_turns(runtime, &warnings);
         let mut places: Vec<_> = long.iter().map(LongTurn::to_string).collect();
         places.sort();
-        let at = |line| format!("task ({}:{line})", file!());
-        assert_eq!(places, [at(line), at(line + 2)]);
+        let at = |called, line| format!("{called} ({}:{line})", file!());
+        let here = "plain_tasks_are_reported_once_a_place";
+        assert_eq!(places, [at(here, line), at("yield_now", line + 2)]);
     });
 }
 
@@ -233,8 +234,9 @@ fn workers_that_are_all_held_are_reported_meanwhile_with_what_runs_on_each() {
         let at = |line| format!("{}:{line}", file!());
         assert_eq!(places, [at(line), at(line + 3)]);
         assert!(text.starts_with("all 2 workers are held: "), "{text}");
+        let called = "workers_that_are_all_held_are_reported_meanwhile_with_what_runs_on_each";
         assert!(
-            text.contains(&format!("task ({}) for ", at(line))),
+            text.contains(&format!("{called} ({}) for ", at(line))),
             "{text}"
         );
         let crawl = format!("\"crawl\" #{id} ({}) for ", at(line + 3));
@@ -322,10 +324,11 @@ fn turns_of_pinned_threads_and_stages_are_reported_as_holding_their_thread() {
         texts.sort();
         let at = |line| format!("({}:{line})", file!());
         let [one, two] = [line, line + 4].map(at);
+        let here = "turns_of_pinned_threads_and_stages_are_reported_as_holding_their_thread";
         let expected = [
             format!("pinned {one}"),
             format!("stage {two}"),
-            format!("task {}", at(line + 6)),
+            format!("{here} {}", at(line + 6)),
         ];
         assert_eq!(texts, expected);
         for turn in &long {

@@ -69,7 +69,8 @@ fn a_note_outside_actors_goes_to_the_current_runtime() {
     });
     note!(Level::Console, "without a runtime");
     drop(runtime);
-    assert_eq!(memory.lines(), ["^ <0> - here", "^ <0> - in a task"]);
+    let of_task = "^ <0>a_note_outside_actors_goes_to_the_current_runtime - in a task";
+    assert_eq!(memory.lines(), ["^ <0> - here", of_task]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! `unblock` takes any number of calls, in the order of their arrival. A [`Market`] has a board of
 //! limited size, priorities, and keys: two jobs of one key never run at the same time. A job may be
 //! [delayed](Job::after) or [tried again](Job::retries). A market may limit the starts of a key by a
-//! [rate](MarketBuilder::rate), let jobs [age](MarketBuilder::aging), and [reserve
+//! [rate](MarketBuilder::rate), and let jobs [age](MarketBuilder::aging). It may [reserve
 //! workers](MarketBuilder::reserved) for urgent ones.
 //!
 //! The workers are calls on the threads of the blocking pool. A worker comes when a job may run and

@@ -125,6 +125,9 @@ impl<T: Send + Sync + 'static> TaskLocal<T> {
     }
 
     /// Calls `f` with this value.
+    ///
+    /// # Panics
+    /// If `f` does. The value is not set any more then.
     pub fn sync_scope<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {
         TaskLocals(Some(self.node(value, TaskLocals::current().0))).run(f)
     }
@@ -237,6 +240,9 @@ impl TaskLocals {
     }
 
     /// Calls `f` with these values in scope, and no others.
+    ///
+    /// # Panics
+    /// If `f` does. What was in scope before is so again then.
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         let mut own = self.0;
         exchange(&mut own);
@@ -271,8 +277,24 @@ impl fmt::Debug for TaskLocals {
 /// So a task that is spawned with it has the [values](TaskLocal) of the task that spawns it. An
 /// actor has them with the option `inherit`. For jobs there is [`TaskLocals`].
 ///
+/// # Panics
+/// The future panics if `future` does.
+///
 /// # Cancel safety
 /// As cancel safe as `future`.
+///
+/// ```
+/// use greenroom::{inherit, spawn, task_local};
+///
+/// task_local!(static REQUEST: u64);
+///
+/// greenroom::run(REQUEST.scope(7, async {
+///     let parts = [1, 2].map(|part| spawn(inherit(async move { (part, REQUEST.get()) })));
+///     for (part, task) in (1..).zip(parts) {
+///         assert_eq!(task.await, (part, Some(7)));
+///     }
+/// }));
+/// ```
 pub fn inherit<F: IntoFuture>(future: F) -> LocalScope<F::IntoFuture> {
     TaskLocals::current().scope(future)
 }

@@ -205,8 +205,8 @@ impl<T> TaskSet<T> {
     /// [`on_fault`](crate::Builder::on_fault).
     ///
     /// # Cancel safety
-    /// If this future is dropped, all tasks are cancelled all the same. The set has none of them
-    /// then.
+    /// If this future is dropped after its first poll, all tasks are cancelled all the same. The set
+    /// has none of them then. If it was never polled, nothing has happened.
     ///
     /// ```
     /// use greenroom::TaskSet;

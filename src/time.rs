@@ -4,8 +4,8 @@
 //! Use them in any future, on any executor. An actor that goes on to receive takes
 //! [`send_after`](crate::Context::send_after) or [`send_every`](crate::Context::send_every) instead.
 //!
-//! A timer belongs to the runtime on which it was last polled, or to the pinned thread if it wakes
-//! the task or the `block_on` that polled it there. Elsewhere, on another executor or a bare
+//! A timer belongs to the runtime on which it was last polled. On a pinned thread it belongs to that
+//! thread if it wakes the task or the `block_on` that polled it. Elsewhere, on another executor or a bare
 //! thread, it uses one timer thread of the process. That thread starts on first use, and sleeps
 //! while no deadline is due.
 //!

@@ -22,7 +22,7 @@
 /// | [`urgent = 64`](crate::ActorBuilder::urgent) | the capacity for urgent messages | no queue for them |
 /// | [`urgent_in_a_row = 4`](crate::ActorBuilder::urgent_in_a_row) | the most urgent messages in a row, while others wait | 16 |
 /// | [`priority = 1`](crate::ActorBuilder::priority) | 0 up to [`Builder::priorities`](crate::Builder::priorities) | 0 |
-/// | [`on = &pinned`](crate::ActorBuilder::on) | a runtime, also of [tokio](crate::docs::with_tokio), a pinned thread, a stage or [`Detached`](crate::Detached) | the current runtime |
+/// | [`on = &pinned`](crate::ActorBuilder::on) | a runtime, also of [tokio](crate::docs::with_tokio), a pinned thread, a stage or [`Detached`](crate::Detached) | the current runtime, or its bound tokio |
 /// | [`restart = Restarts::on_fault()`](crate::ActorBuilder::restart) | the [rules](crate::supervise::Restarts) by which the actor begins anew after a panic | it ends |
 /// | [`on_undelivered = f`](crate::ActorBuilder::on_undelivered) | a function for messages that are never handled | they are dropped |
 /// | [`label = f`](crate::ActorBuilder::label) | a function that names messages in traces | their type names them |

@@ -120,7 +120,7 @@ impl<K> MarketBuilder<K> {
     /// of higher ones, by default none. The others take any job. A second call replaces the first.
     ///
     /// So of the jobs below this priority at most `max_workers` less `workers` run at the same
-    /// time, and jobs of this priority find a worker while those run for long. The priority is the
+    /// time. Jobs of this priority find a worker while those run for long. The priority is the
     /// one that the job was offered with. The jobs of a key still have their order, so an urgent
     /// one may wait for another of its key.
     ///

@@ -108,12 +108,15 @@ impl<J> fmt::Debug for TryOfferError<J> {
 impl<J> std::error::Error for OfferError<J> {}
 impl<J> std::error::Error for TryOfferError<J> {}
 
+/// A job has no result if it did not begin, and if its last attempt has failed.
+const BEGAN: &str = "began, or before it was tried again";
+
 impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JobError::Panicked(panic) => write!(f, "the job panicked: {panic}"),
-            JobError::Discarded => f.write_str("the market was stopped before the job began"),
-            JobError::Cancelled => f.write_str("the job was cancelled before it began"),
+            JobError::Discarded => write!(f, "the market was stopped before the job {BEGAN}"),
+            JobError::Cancelled => write!(f, "the job was cancelled before it {BEGAN}"),
         }
     }
 }

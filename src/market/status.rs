@@ -19,7 +19,8 @@ pub struct Status {
     pub created: u64,
     /// The number of workers that have ended.
     pub died: u64,
-    /// The number of jobs that a stop has discarded.
+    /// The number of jobs that a stop has discarded. A [cancelled](super::JobHandle::cancel) job
+    /// counts nowhere, unless it ran then and has run to its end.
     pub discarded: u64,
     /// The number of jobs that have run to their end, also by a panic. A job that was tried several
     /// times counts once.

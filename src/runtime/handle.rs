@@ -91,7 +91,8 @@ impl Runtime {
 
     /// Returns the current runtime: the one whose task, actor or [`block_on`](Runtime::block_on)
     /// runs on this thread. On the thread of a [`Stage`](crate::Stage) it is the runtime of the
-    /// stage.
+    /// stage. In a task of tokio it is the runtime that is [bound](crate::docs::with_tokio) to that
+    /// tokio runtime.
     ///
     /// The handle does not keep the runtime alive.
     ///

@@ -9,7 +9,8 @@ use crate::error::SpawnProblem;
 use crate::pinned::{Pinned, PinnedThread, Stage};
 use crate::runtime::{Inner, Runtime, context};
 
-/// The default place of an actor: the current runtime.
+/// The default place of an actor: the current runtime. In a task of a tokio runtime that is
+/// [bound](crate::docs::with_tokio), it is that tokio runtime.
 #[derive(Debug, Clone, Copy)]
 pub struct Current;
 

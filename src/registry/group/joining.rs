@@ -43,6 +43,27 @@ impl<M: Send + 'static> Group<M> {
     ///
     /// # Panics
     /// As [`join`](Group::join).
+    ///
+    /// ```
+    /// use greenroom::registry::Group;
+    /// use greenroom::{Context, spawn};
+    ///
+    /// const ROOM: Group<&str> = Group::new("room");
+    ///
+    /// async fn guest(mut cx: Context<&'static str>) -> Option<&'static str> {
+    ///     cx.recv().await
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let guest = spawn!(guest(_));
+    ///     ROOM.join_tagged(&guest, 1_u32).unwrap(); // at this table
+    ///     ROOM.join_tagged(&guest, 2_u32).unwrap(); // has changed its seat
+    ///     let at = |table: u32| move |seat: &u32| *seat == table;
+    ///     assert_eq!(ROOM.broadcast_to("soup", at(1)).sent, 0);
+    ///     assert_eq!(ROOM.broadcast_to("cake", at(2)).sent, 1);
+    ///     assert_eq!(guest.join().await.unwrap(), Some("cake"));
+    /// });
+    /// ```
     #[doc(alias("join_with", "metadata", "topic"))]
     pub fn join_tagged<T>(&self, actor: &Address<M>, tag: T) -> Result<(), JoinError>
     where

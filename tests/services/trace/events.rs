@@ -69,7 +69,7 @@ fn a_message_of_code_outside_actors_has_the_sender_0() {
     let called = "a_message_of_code_outside_actors_has_the_sender_0";
     for sender in ["", called] {
         let sent = format!("> <0>{sender} - Sent Xy to <1>");
-        assert!(lines.iter().any(|line| *line == sent), "{lines:?}");
+        assert!(lines.contains(&sent), "{lines:?}");
     }
     let received = "< <1>server - Received Xy from <0>";
     assert_eq!(lines.iter().filter(|line| *line == received).count(), 2);

@@ -149,12 +149,19 @@ durable_bench() {
     local case
     cargo clippy --locked --all-targets --manifest-path durable/bench/Cargo.toml \
         --target-dir target/durable_bench -- -D warnings
+    cargo clippy --locked --all-targets --manifest-path durable/bench/apalis/Cargo.toml \
+        --target-dir target/durable_bench/apalis -- -D warnings
     cargo build --locked --manifest-path durable/bench/Cargo.toml --target-dir target/durable_bench
+    cargo build --locked --manifest-path durable/bench/apalis/Cargo.toml \
+        --target-dir target/durable_bench/apalis
     for case in put job append replay; do
         target/durable_bench/debug/ours "$case" 2000
     done
     for case in put append; do
         target/durable_bench/debug/by_hand "$case" 2000
+    done
+    for case in put job; do
+        target/durable_bench/apalis/debug/durable-bench-apalis "$case" 2000
     done
 }
 

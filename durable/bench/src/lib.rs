@@ -1,4 +1,5 @@
-//! What the programs share: their arguments, and how a figure is printed.
+//! What the sides share: their arguments, and how a figure is printed. Each includes this file, so that
+//! none needs the crates of another one.
 
 use std::time::Instant;
 
@@ -8,17 +9,17 @@ pub const PAYLOAD: usize = 100;
 /// The callers, or the jobs of a batch.
 pub const CALLERS: usize = 64;
 
-/// Returns the case, and the number of its jobs or events.
+/// Returns the case, and the number of its jobs or events: as many for each caller.
 ///
 /// # Panics
 /// If the arguments are others.
 pub fn arguments() -> (String, usize) {
     let mut words = std::env::args().skip(1);
     let (case, count) = (words.next(), words.next());
-    let count = count.and_then(|count| count.parse().ok());
+    let count = count.and_then(|count| count.parse::<usize>().ok());
     match (case, count) {
-        (Some(case), Some(count)) => (case, count),
-        _ => panic!("usage: PROGRAM put|job|append|replay COUNT"),
+        (Some(case), Some(count)) => (case, count / CALLERS * CALLERS),
+        _ => panic!("usage: PROGRAM CASE COUNT"),
     }
 }
 

@@ -3,6 +3,8 @@
 mod backups;
 mod costs;
 mod cuts;
+#[cfg(target_os = "linux")]
+mod idle;
 mod pages;
 mod recorder;
 #[cfg(target_os = "linux")]
@@ -345,60 +347,6 @@ fn at_a_new_start_of_the_machine_the_clock_goes_on_and_all_leases_are_over() {
         second.stop().await;
         drop(workers);
     });
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn an_idle_store_has_no_wake_up_beside_its_next_due_time() {
-    const NAME: &str =
-        "engine::sqlite::tests::an_idle_store_has_no_wake_up_beside_its_next_due_time";
-    if std::env::var_os(OTHER).is_none() {
-        // In a process without other stores.
-        let program = std::env::current_exe().unwrap();
-        let mut alone = std::process::Command::new(program);
-        let output = alone
-            .args(["--exact", NAME])
-            .env(OTHER, "")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        return;
-    }
-    with_file(|path| async move {
-        let store = open(&path).await.unwrap();
-        let queue = texts(&store).await;
-        let workers = queue.serve(Serve::workers(2), |_| async { Ok::<(), String>(()) });
-        let workers = workers.await.unwrap();
-        queue.put(text("a")).await.unwrap();
-        queue
-            .put(text("b").after(Duration::from_secs(3600)))
-            .await
-            .unwrap();
-        queue.outcome("a").await.unwrap();
-        // What was noticed of its own commits is read by then.
-        greenroom::time::sleep(Duration::from_millis(300)).await;
-        let before = wake_ups();
-        greenroom::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!((before.len(), wake_ups()), (1, before.clone()));
-        workers.stop().await;
-    });
-}
-
-/// Returns how often the threads of stores have gone to sleep.
-#[cfg(target_os = "linux")]
-fn wake_ups() -> Vec<String> {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let tasks = tasks.map(|task| task.unwrap().path());
-    let engines = tasks.filter(|task| {
-        let name = std::fs::read_to_string(task.join("comm")).unwrap_or_default();
-        name.trim() == "greenroom-durab"
-    });
-    let counts = engines.filter_map(|task| {
-        let status = std::fs::read_to_string(task.join("status")).ok()?;
-        let count = status.lines().find(|line| line.starts_with("voluntary"))?;
-        Some(format!("{} {count}", task.display()))
-    });
-    counts.collect()
 }
 
 /// Opens a file in a file system that fails when asked to.

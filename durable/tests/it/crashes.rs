@@ -1,12 +1,13 @@
 //! Processes that are killed at random moments of put, take, finish, append and snapshot.
 //!
 //! A process is this test binary again, which runs only `process`. It writes what it knows to its output,
-//! line by line: that is read even if it is killed, and makes a ledger outside of the file.
-//! `GREENROOM_CRASHES` sets how many are killed.
+//! line by line: that is read even if it is killed, and makes a ledger outside of the file. Two processes
+//! at once write into the same pipe, so the ledger has their lines in the order in which they were
+//! written. `GREENROOM_CRASHES` sets how many are killed.
 #![cfg(target_os = "linux")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -18,40 +19,42 @@ use greenroom_durable::{Job, Serve, Store};
 
 use crate::support::{Log, Note, Numbers, Refused, ms, secs};
 
-/// The variable with the file of a process, and the first of its numbers.
+/// The variable with the number of a process, its journal, and the file.
 const PROCESS: &str = "GREENROOM_DURABLE_PROCESS";
 
 /// The numbers of a process at most.
 const NUMBERS: u64 = 1_000_000;
 
-fn say(line: &str) {
+/// Says something as the process of this number.
+fn say(process: u64, line: &str) {
     // One write for a line, so that it is whole or missing.
     let _ = std::io::stdout()
         .lock()
-        .write_all(format!("{line}\n").as_bytes());
+        .write_all(format!("{process} {line}\n").as_bytes());
 }
 
 /// Opens the file and does everything at once, until it is killed.
-async fn work(path: &Path, first: u64) {
-    let store = Store::sqlite(path).open().await.unwrap();
+async fn work(path: &Path, process: u64, journal: &str) {
+    // Another process may be writing all the time.
+    let store = Store::sqlite(path).busy_limit(secs(60)).open();
+    let store = store.await.unwrap();
     let queue = store.queue::<Note>("notes").open().await.unwrap();
     let retries = RetryIntervals::every(ms(1));
     let serve = Serve::workers(3).retries(retries).lease(secs(2));
-    let workers = queue.serve(serve, |job| async move {
-        say(&format!(
-            "begin {} {} {}",
-            job.0,
-            job.key().unwrap(),
-            job.token()
-        ));
+    let workers = queue.serve(serve, move |job| async move {
+        let key = job.key().unwrap();
+        say(process, &format!("begin {} {key} {}", job.0, job.token()));
         if job.0 % 7 == 0 && job.attempt() == 1 {
             return Err(Refused);
         }
-        say(&format!("done {} {}", job.0, job.key().unwrap()));
+        // So that another job of the key could begin meanwhile, if one may.
+        greenroom::yield_now().await;
+        say(process, &format!("done {} {key}", job.0));
         Ok(())
     });
     let _workers = workers.await.unwrap();
-    say("ready");
+    say(process, "ready");
+    let first = process * NUMBERS;
     let puts = (0..3).map(|key| {
         let queue = queue.clone();
         greenroom::spawn(async move {
@@ -60,18 +63,18 @@ async fn work(path: &Path, first: u64) {
                     .id(number.to_string())
                     .key(format!("k{key}"));
                 if queue.put(job).await.is_ok() {
-                    say(&format!("put {number} k{key}"));
+                    say(process, &format!("put {number} k{key}"));
                 }
                 sleep(ms(sim::random() % 3)).await;
             }
         })
     });
     let _puts: Vec<_> = puts.collect();
-    let journal = store.journal::<Numbers>("numbers", "all").snapshot_every(5);
-    let mut journal = journal.open().await.unwrap();
+    let journal = store.journal::<Numbers>("numbers", journal);
+    let mut journal = journal.snapshot_every(5).open().await.unwrap();
     for number in first.. {
         if journal.append([Note(number)]).await.is_ok() {
-            say(&format!("event {number}"));
+            say(process, &format!("event {number}"));
         }
     }
 }
@@ -82,80 +85,158 @@ fn process() {
     let Ok(given) = std::env::var(PROCESS) else {
         return;
     };
-    let (first, path) = given.split_once(' ').unwrap();
+    let (process, given) = given.split_once(' ').unwrap();
+    let (journal, path) = given.split_once(' ').unwrap();
     // It does not outlive the test: the end of its input ends it.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_line(&mut String::new());
         std::process::exit(0);
     });
-    // The harness has begun a line.
-    say("");
-    greenroom::run(work(Path::new(path), first.parse().unwrap()));
+    let process = process.parse().unwrap();
+    greenroom::run(work(Path::new(path), process, journal));
 }
 
-fn start(path: &Path, first: u64) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "crashes::process",
+/// A process that is killed, or ends with its test.
+struct Worker(Child);
+
+impl Worker {
+    fn start(path: &Path, process: u64, journal: &str, output: &PipeWriter) -> Worker {
+        let mut worker = Command::new(std::env::current_exe().unwrap());
+        // Quiet, so that the harness writes whole lines only.
+        worker.args(["--exact", "crashes::process"]).args([
             "--nocapture",
             "--test-threads=1",
-        ])
-        .env(PROCESS, format!("{first} {}", path.display()))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+            "--quiet",
+        ]);
+        worker.env(PROCESS, format!("{process} {journal} {}", path.display()));
+        let output = output.try_clone().unwrap();
+        let worker = worker.stdin(Stdio::piped()).stdout(output);
+        Worker(worker.spawn().unwrap())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// What the processes have said.
-#[derive(Default)]
 struct Said {
+    /// How many processes run at once.
+    at_once: u64,
     put: BTreeMap<u64, String>,
-    /// By number: how often it was done, and by which processes.
-    done: BTreeMap<u64, Vec<usize>>,
-    begun: BTreeMap<u64, u64>,
-    /// By key, in the order of the file of this ledger.
-    order: BTreeMap<String, Vec<u64>>,
+    /// By number: the processes that have done it.
+    done: BTreeMap<u64, Vec<u64>>,
+    tokens: BTreeSet<u64>,
+    /// By key, the latest token and the number that has begun with it, until that is done.
+    running: BTreeMap<String, (u64, Option<u64>)>,
+    /// By key, and by those of the processes that run one after another, in the order of this ledger.
+    order: BTreeMap<(String, u64), Vec<u64>>,
     events: Vec<u64>,
 }
 
 impl Said {
-    fn read(&mut self, process: usize, lines: impl Iterator<Item = String>) {
-        for line in lines {
-            let words: Vec<_> = line.split(' ').collect();
-            match words[..] {
-                ["put", number, key] => {
-                    self.put.insert(number.parse().unwrap(), key.into());
-                }
-                ["begin", number, _, token] => {
-                    let (number, token) = (number.parse().unwrap(), token.parse().unwrap());
-                    let last = self.begun.insert(number, token).unwrap_or_default();
-                    assert!(token > last, "job {number}: token {token} after {last}");
-                }
-                ["done", number, key] => {
-                    let number = number.parse().unwrap();
-                    let done = self.done.entry(number).or_default();
-                    if done.is_empty() {
-                        self.order.entry(key.into()).or_default().push(number);
+    fn new(at_once: u64) -> Said {
+        Said {
+            at_once,
+            put: BTreeMap::new(),
+            done: BTreeMap::new(),
+            tokens: BTreeSet::new(),
+            running: BTreeMap::new(),
+            order: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, line: &str) {
+        let words: Vec<_> = line.split(' ').collect();
+        match words[..] {
+            [_, "put", number, key] => {
+                self.put.insert(number.parse().unwrap(), key.into());
+            }
+            [_, "begin", number, key, token] => {
+                self.begin(number.parse().unwrap(), key, token.parse().unwrap());
+            }
+            [process, "done", number, key] => {
+                self.done(process.parse().unwrap(), number.parse().unwrap(), key);
+            }
+            [_, "event", number] => self.events.push(number.parse().unwrap()),
+            // What the test harness says.
+            _ => {}
+        }
+    }
+
+    /// A job that has failed, or whose process was killed, still holds its key back.
+    fn begin(&mut self, number: u64, key: &str, token: u64) {
+        assert!(self.tokens.insert(token), "token {token} is there twice");
+        let (latest, running) = self.running.entry(key.into()).or_default();
+        // Otherwise its worker has said it after the end of its lease.
+        if token > *latest {
+            let same = running.is_none_or(|running| running == number);
+            assert!(same, "job {number} begins beside {running:?} of {key}");
+            (*latest, *running) = (token, Some(number));
+        }
+    }
+
+    fn done(&mut self, process: u64, number: u64, key: &str) {
+        if let Some((_, running)) = self.running.get_mut(key) {
+            *running = running.filter(|running| *running != number);
+        }
+        let done = self.done.entry(number).or_default();
+        if done.is_empty() {
+            let turn = number / NUMBERS % self.at_once;
+            self.order
+                .entry((key.into(), turn))
+                .or_default()
+                .push(number);
+        }
+        done.push(process);
+    }
+
+    /// Reads until this process is ready.
+    fn read_until_ready(&mut self, lines: &Receiver<String>, process: u64, worker: &mut Worker) {
+        loop {
+            match lines.recv_timeout(Duration::from_millis(100)) {
+                Ok(line) => {
+                    self.read(&line);
+                    if line == format!("{process} ready") {
+                        return;
                     }
-                    done.push(process);
                 }
-                ["event", number] => self.events.push(number.parse().unwrap()),
-                // What the test harness says.
-                _ => {}
+                Err(_) => assert!(worker.0.try_wait().unwrap().is_none(), "it has ended"),
             }
         }
     }
 
     /// Checks what has to hold when no job waits any more.
-    fn check(&self, events: &[u64], killed: usize) {
+    fn check(&self, journals: &[Vec<u64>]) {
         for (number, key) in &self.put {
-            assert!(
-                self.done.contains_key(number),
-                "job {number} of {key} was put and not done"
-            );
+            let is_done = self.done.contains_key(number);
+            assert!(is_done, "job {number} of {key} was put and not done");
         }
+        for (key, order) in &self.order {
+            assert!(order.is_sorted(), "the order of {key:?}: {order:?}");
+        }
+        for events in journals {
+            let are_in_order = events.is_sorted_by(|a, b| a < b);
+            assert!(are_in_order, "events are there twice or out of order");
+        }
+        let stored: BTreeSet<_> = journals.iter().flatten().collect();
+        let missing: Vec<_> = self
+            .events
+            .iter()
+            .filter(|it| !stored.contains(it))
+            .collect();
+        assert_eq!(
+            missing, [&0; 0],
+            "events that were acknowledged and are not there"
+        );
+    }
+
+    /// Checks that jobs were done again after crashes only.
+    fn check_repeats(&self, killed: u64) {
         for (number, processes) in &self.done {
             let unique: BTreeSet<_> = processes.iter().collect();
             // Only the process that has crashed leaves a job that was done and is not stored so.
@@ -167,35 +248,17 @@ impl Said {
         }
         let again: usize = self.done.values().map(|done| done.len() - 1).sum();
         assert!(
-            again <= 3 * killed,
+            again as u64 <= 3 * killed,
             "{again} jobs were done again after {killed} crashes"
-        );
-        for (key, order) in &self.order {
-            assert!(order.is_sorted(), "the order of {key}: {order:?}");
-        }
-        assert!(
-            events.is_sorted_by(|a, b| a < b),
-            "events are there twice or out of order"
-        );
-        let stored: BTreeSet<_> = events.iter().collect();
-        let missing: Vec<_> = self
-            .events
-            .iter()
-            .filter(|it| !stored.contains(it))
-            .collect();
-        assert_eq!(
-            missing, [&0; 0],
-            "events that were acknowledged and are not there"
         );
     }
 }
 
-/// Returns the lines of a process, as they come.
-fn lines(child: &mut Child) -> Receiver<String> {
+/// Returns the lines that come out of a pipe, until all who may write into it have ended.
+fn lines(output: PipeReader) -> Receiver<String> {
     let (sender, lines) = channel();
-    let output = BufReader::new(child.stdout.take().unwrap());
     std::thread::spawn(move || {
-        for line in output.lines().map_while(Result::ok) {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
             // The test may have ended.
             let _ = sender.send(line);
         }
@@ -203,58 +266,78 @@ fn lines(child: &mut Child) -> Receiver<String> {
     lines
 }
 
-/// Does all that waits. Returns what there was to say, and the events.
-async fn finish(path: &Path) -> (Vec<String>, Vec<u64>) {
+/// Does all that waits, as the process of this number. Returns what there was to say, and the events of
+/// these journals.
+async fn finish(path: &Path, process: u64, journals: &[&str]) -> (Vec<String>, Vec<Vec<u64>>) {
     let store = Store::sqlite(path).open().await.unwrap();
     let queue = store.queue::<Note>("notes").open().await.unwrap();
     let said = Log::new();
     let own = said.clone();
     let workers = queue.serve(Serve::workers(3), move |job| {
-        own.add(format!(
-            "begin {} {} {}",
-            job.0,
-            job.key().unwrap(),
-            job.token()
-        ));
-        own.add(format!("done {} {}", job.0, job.key().unwrap()));
+        let (key, token) = (job.key().unwrap(), job.token());
+        own.add(format!("{process} begin {} {key} {token}", job.0));
+        own.add(format!("{process} done {} {key}", job.0));
         async { Ok::<(), Refused>(()) }
     });
     let workers = workers.await.unwrap();
     queue.drain().await.unwrap();
     workers.stop().await;
-    let journal = store
-        .journal::<Numbers>("numbers", "all")
-        .open()
-        .await
-        .unwrap();
-    let events = journal.state().0.clone();
+    let mut events = Vec::new();
+    for journal in journals {
+        let journal = store.journal::<Numbers>("numbers", journal);
+        events.push(journal.open().await.unwrap().state().0.clone());
+    }
     store.close().await;
     assert_eq!(Store::check(path).await.unwrap().damages, [""; 0]);
     (said.all(), events)
 }
 
-#[test]
-fn nothing_is_lost_or_doubled_by_processes_that_are_killed() {
-    let crashes = std::env::var("GREENROOM_CRASHES").ok();
-    let crashes = crashes.map_or(8, |crashes| crashes.parse().unwrap());
+/// Returns how many processes are killed, of so many by default.
+fn crashes(few: u64) -> u64 {
+    let many = std::env::var("GREENROOM_CRASHES").ok();
+    many.map_or(few, |many| many.parse().unwrap())
+}
+
+/// Kills so many processes, of which each has one of the journals. The first that was started is killed when
+/// another one runs for which there is no journal. Returns what they have said, with all that was left.
+fn killed(crashes: u64, journals: &[&str]) -> (Said, Vec<Vec<u64>>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.db");
-    let mut said = Said::default();
+    let (reader, output) = pipe().unwrap();
+    let lines = lines(reader);
+    let mut said = Said::new(journals.len() as u64);
+    let mut running = VecDeque::new();
     for process in 0..crashes {
-        let mut child = start(&path, process as u64 * NUMBERS);
-        let lines = lines(&mut child);
-        let mut early = Vec::new();
-        while early.last().is_none_or(|line| line != "ready") {
-            early.push(lines.recv().expect("the process has ended"));
-        }
+        let journal = journals[process as usize % journals.len()];
+        let mut worker = Worker::start(&path, process, journal, &output);
+        said.read_until_ready(&lines, process, &mut worker);
         // The moment of the crash, which nothing waits for.
         std::thread::sleep(Duration::from_micros(sim::random() % 200_000));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        said.read(process, early.into_iter().chain(lines));
+        running.push_back(worker);
+        if running.len() == journals.len() {
+            running.pop_front();
+        }
     }
-    let (last, events) = greenroom::run(finish(&path));
-    said.read(crashes, last.into_iter());
-    said.check(&events, crashes);
-    assert!(said.done.len() > crashes, "{} jobs", said.done.len());
+    drop((running, output));
+    lines.iter().for_each(|line| said.read(&line));
+    let (last, events) = greenroom::run(finish(&path, crashes, journals));
+    last.iter().for_each(|line| said.read(line));
+    assert!(said.done.len() as u64 > crashes, "{} jobs", said.done.len());
+    (said, events)
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_by_processes_that_are_killed() {
+    let crashes = crashes(8);
+    let (said, events) = killed(crashes, &["all"]);
+    said.check(&events);
+    said.check_repeats(crashes);
+}
+
+#[test]
+fn two_processes_at_once_of_which_one_is_killed_never_run_two_jobs_of_a_key() {
+    // A lease may be over here while its job is stored as done: each process waits for the other one's
+    // transactions. So jobs may be done again.
+    let (said, events) = killed(crashes(24) / 4, &["even", "odd"]);
+    said.check(&events);
 }

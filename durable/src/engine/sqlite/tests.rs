@@ -9,6 +9,7 @@ mod pages;
 mod recorder;
 #[cfg(target_os = "linux")]
 mod stopped;
+mod syncs;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Jobs that are put, taken and done once.
 
+use futures_lite::future::or;
+use greenroom::sim;
 use greenroom::time::{Instant, sleep};
 use greenroom_durable::{FinalOutcome, Job, Limits, Serve, Store, StoreProblem};
 
@@ -49,6 +51,32 @@ fn a_job_that_was_put_is_there_after_a_crash() {
         });
         let workers = workers.await.unwrap();
         assert_eq!(queue.outcome("seven").await.unwrap(), FinalOutcome::Done);
+        workers.stop().await;
+    });
+}
+
+#[test]
+fn a_job_whose_put_was_dropped_can_be_put_again_and_is_done_once() {
+    simulate(|_, store| async move {
+        let (queue, log) = (notes(&store).await, Log::new());
+        for round in 0..3 {
+            // What a time-out does: the first one comes at any moment.
+            let put = queue.put(Job::new(Note(7)).id("seven"));
+            let _ = or(async { Some(put.await) }, async {
+                sleep(ms(sim::random() % 20 * round)).await;
+                None
+            })
+            .await;
+        }
+        queue.put(Job::new(Note(7)).id("seven")).await.unwrap();
+        let own = log.clone();
+        let workers = queue.serve(one_worker(), move |job| {
+            own.add(job.0);
+            async { Ok::<(), Refused>(()) }
+        });
+        let workers = workers.await.unwrap();
+        queue.drain().await.unwrap();
+        assert_eq!(log.all(), [7]);
         workers.stop().await;
     });
 }

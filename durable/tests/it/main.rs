@@ -14,3 +14,4 @@ mod leases;
 mod model;
 mod queues;
 mod retries;
+mod trace;

@@ -5,8 +5,8 @@
 //! one actor is alive. Each accepted message is handled or undelivered, and never twice. It is dropped
 //! only if an actor of its key could not start, or with the runtime. Each call returns.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -56,6 +56,8 @@ struct Note {
     id: u32,
     key: u32,
     plan: Plan,
+    /// How often the function had failed for the key.
+    failed_before: usize,
     is_noted: bool,
     does: Does,
     reply: Option<Reply<u32>>,
@@ -88,7 +90,7 @@ impl Drop for Note {
         }
         let Plan { fates, failed, .. } = &self.plan;
         let may_drop = self.is_ask
-            || failed.lock().unwrap().contains(&self.key)
+            || failed[self.key as usize].load(Ordering::SeqCst) > self.failed_before
             || self.plan.is_over.load(Ordering::SeqCst);
         let fate = if may_drop { Fate::Dropped } else { Fate::Lost };
         fates.change(self.id, Some(Fate::Accepted), fate);
@@ -107,8 +109,8 @@ struct Plan {
     capacity: Option<usize>,
     /// Whether the function of the builder and the actors fail at times.
     fails: bool,
-    /// The keys for which the function has failed.
-    failed: Arc<Mutex<BTreeSet<u32>>>,
+    /// How often the function has failed for each key.
+    failed: Arc<[AtomicUsize; KEYS]>,
     /// Whether the runtime shuts down.
     is_over: Arc<AtomicBool>,
 }
@@ -169,6 +171,7 @@ impl Caller {
             id: self.next,
             key,
             plan: self.plan.clone(),
+            failed_before: self.plan.failed[key as usize].load(Ordering::SeqCst),
             is_noted: false,
             does,
             reply: None,
@@ -180,9 +183,11 @@ impl Caller {
         let key = self.draws.below(KEYS) as u32;
         match self.draws.below(11) {
             0..=4 => {
-                let note = self.note(key, false);
-                if let Err(refused) = self.set.tell(&key, note) {
-                    refused.into_inner().note(Fate::Refused);
+                for _ in 0..=self.draws.below(4) {
+                    let note = self.note(key, false);
+                    if let Err(refused) = self.set.tell(&key, note) {
+                        refused.into_inner().note(Fate::Refused);
+                    }
                 }
             }
             5 | 6 => {
@@ -223,7 +228,7 @@ fn set(runtime: &Runtime, plan: &Plan, draws: &mut Draws) -> Notes {
         let mut draws = made.lock().unwrap();
         if plan.fails && draws.one_in(8) {
             drop(draws);
-            plan.failed.lock().unwrap().insert(key);
+            plan.failed[key as usize].fetch_add(1, Ordering::SeqCst);
             panic!("bomb");
         }
         let (plan, set) = (plan.clone(), of_set.clone());
@@ -255,14 +260,17 @@ async fn history(runtime: &Runtime, seed: u64) {
         book: Book::default(),
         fates: Fates::default(),
         seed,
-        capacity: draws.one_in(2).then(|| 1 + draws.below(3)),
+        capacity: draws.one_in(2).then(|| 1 + draws.below(6)),
         fails: draws.one_in(2),
         failed: Arc::default(),
         is_over: Arc::default(),
     };
     let set = set(runtime, &plan, &mut draws);
-    let own = set.clone();
-    let serves = actor(move |cx| own.serve(cx)).on(runtime).spawn();
+    let serve = || {
+        let own = set.clone();
+        actor(move |cx| own.serve(cx)).on(runtime).spawn()
+    };
+    let mut serves = serve();
     let mut callers: Vec<_> = (1..=CALLERS)
         .map(|part| {
             let mut caller = Caller {
@@ -279,11 +287,19 @@ async fn history(runtime: &Runtime, seed: u64) {
         })
         .collect();
     match draws.below(8) {
-        0 => {
-            sleep(draws.millis(200)).await;
-            serves.kill();
+        // The set accepts messages again each time, but for the last one.
+        how @ 0..=4 => {
+            for _ in 0..10 {
+                sleep(draws.millis(40)).await;
+                let next = serve();
+                match how {
+                    0 | 1 => serves.kill(),
+                    _ => set.stop(),
+                }
+                serves = next;
+            }
         }
-        1 => {
+        5 => {
             sleep(draws.millis(200)).await;
             plan.is_over.store(true, Ordering::SeqCst);
             runtime.shutdown().await;

@@ -38,6 +38,8 @@ pub struct Stats {
     pub tasks: usize,
     /// The threads for blocking calls, and the calls that wait for one.
     pub blocking: BlockingStats,
+    /// Whether the turns and messages of actors are [counted](crate::Builder::counting).
+    pub is_counting: bool,
     /// The live actors of this runtime, including those on pinned threads and detached ones, in no
     /// particular order.
     pub actors: Vec<ActorStatus>,
@@ -193,6 +195,7 @@ impl Inner {
             injector,
             tasks: self.live.tasks() + self.hosts.tasks(),
             blocking: self.blocking.stats(),
+            is_counting: self.options.counting,
             actors,
         }
     }

@@ -1,7 +1,7 @@
 //! What a server has done: requests by type and status, and the limits that were hit.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The counts of a server, for its pages. Each type has its own [`Statuses`].
@@ -13,6 +13,7 @@ pub(crate) struct Counts {
     /// Requests that were refused for their callers, by the cause.
     refused: Mutex<BTreeMap<&'static str, u64>>,
     connections: AtomicU64,
+    open: AtomicUsize,
 }
 
 /// The statuses that are counted: a response is completed only with one below this.
@@ -31,8 +32,11 @@ pub(crate) struct Numbers {
     pub(crate) limits: BTreeMap<&'static str, u64>,
     /// How often a caller was refused, by the cause.
     pub(crate) refused: BTreeMap<&'static str, u64>,
-    /// The connections that were accepted.
+    /// The connections that were accepted, and those of them that are open.
     pub(crate) connections: u64,
+    pub(crate) open: usize,
+    /// The requests for which actors work.
+    pub(crate) in_flight: usize,
 }
 
 impl Default for Statuses {
@@ -66,15 +70,24 @@ impl Counts {
         *lock(&self.refused).entry(cause).or_default() += 1;
     }
 
-    pub(crate) fn connection(&self) {
-        // Relaxed: only the number counts.
+    /// Counts a connection that was accepted and is open.
+    pub(crate) fn opened(&self) {
+        // Relaxed: only the numbers count.
         self.connections.fetch_add(1, Ordering::Relaxed);
+        self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns all counts, with those of the types by their names.
+    pub(crate) fn closed(&self) {
+        // Relaxed: only the number counts.
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Returns all counts, with those of the types by their names, and this number of requests for which
+    /// actors work.
     pub(crate) fn now<'a>(
         &'a self,
         types: impl Iterator<Item = (&'a str, &'a Statuses)>,
+        in_flight: usize,
     ) -> Numbers {
         let all = [("", &self.others)].into_iter().chain(types);
         let requests = all.flat_map(|(name, statuses)| {
@@ -85,8 +98,10 @@ impl Counts {
             requests: requests.collect(),
             limits: lock(&self.limits).clone(),
             refused: lock(&self.refused).clone(),
-            // Relaxed: only the number counts.
+            // Relaxed: only the numbers count.
             connections: self.connections.load(Ordering::Relaxed),
+            open: self.open.load(Ordering::Relaxed),
+            in_flight,
         }
     }
 }

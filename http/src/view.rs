@@ -3,6 +3,8 @@
 //! A page looks at the current runtime when it is asked for. Nothing is measured before.
 
 mod actors;
+mod count_book;
+mod digest;
 mod escape;
 mod metrics;
 mod mount;

@@ -36,19 +36,36 @@ use crate::wire::{CheckedSocket, ConnectionClock, ConnectionState, Framing, Host
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
 
+/// The site of a connection, which is counted as open as long as this exists.
+pub(super) struct CountedSite(Arc<Site>);
+
+impl CountedSite {
+    pub(super) fn new(site: &Arc<Site>) -> Self {
+        site.counts.opened();
+        CountedSite(site.clone())
+    }
+}
+
+impl Drop for CountedSite {
+    fn drop(&mut self) {
+        self.0.counts.closed();
+    }
+}
+
 /// Serves a connection until it ends, and returns why it has ended.
 pub(super) async fn serve(
     mut cx: Context<Infallible>,
     socket: Socket,
-    site: Arc<Site>,
+    site: CountedSite,
     idle: Arc<IdleSince>,
     peer: IpAddr,
 ) -> CloseReason {
+    let site = &*site.0;
     // Without an address the context would be closed.
     let _open: Address<Infallible> = cx.address();
     let shared = ConnectionState::new(&site.limits, &site.unsent, idle);
     let requests = RequestService {
-        site: &site,
+        site,
         shared: &shared,
         door: Door::new(
             socket.local_addr().ok(),

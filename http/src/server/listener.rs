@@ -14,7 +14,7 @@ use greenroom::time::{Sleep, sleep, timeout};
 use greenroom::trace::{Level, note};
 use greenroom::{Address, Context, Fault, Reply, actor};
 
-use super::connection::{drain, serve};
+use super::connection::{CountedSite, drain, serve};
 use super::peers::RemoteClient;
 use super::site::Site;
 use crate::event::{CloseReason, HttpEvent};
@@ -133,11 +133,10 @@ impl Listener {
             return;
         }
         state.last += 1;
-        self.site.counts.connection();
         let id = state.last;
         note!(Level::Trace, format_args!("Accepted \"{peer}\""));
         self.report(HttpEvent::Accepted { id, peer });
-        let (site, idle) = (self.site.clone(), Arc::new(IdleSince::now()));
+        let (site, idle) = (CountedSite::new(&self.site), Arc::new(IdleSince::now()));
         let own = idle.clone();
         let connection = actor(move |cx| serve(cx, stream, site, own, peer.ip()));
         let connection = connection.name("http connection").spawn();

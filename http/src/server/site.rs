@@ -175,9 +175,10 @@ impl Site {
         match self.target(head, caller) {
             Ok(RequestTarget::Page(page)) => {
                 let numbers = self.numbers();
+                let query = head.uri.query().unwrap_or_default().to_owned();
                 RequestProgress::Asks(Asked {
                     answered: Box::pin(async move {
-                        let page = page.respond(numbers).await;
+                        let page = page.respond(query, numbers).await;
                         Ok(RouteAnswer::Response(page))
                     }),
                     accepts: self.accepts(head),
@@ -261,7 +262,9 @@ impl Site {
     fn numbers(&self) -> Numbers {
         let types = self.types.iter();
         let types = types.map(|(name, of)| (name.as_str(), &of.statuses));
-        self.counts.now(types)
+        // Relaxed: only the number counts.
+        self.counts
+            .now(types, self.in_flight.load(Ordering::Relaxed))
     }
 
     /// Asks the actor of a type, if the limits allow it.

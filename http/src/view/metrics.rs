@@ -3,15 +3,16 @@
 //! The names do not change between versions. All begin with `greenroom_`.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use greenroom::Runtime;
 use greenroom::spool::SpoolStatus;
+use greenroom::{Runtime, Stats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
+use super::count_book::CountBook;
 use super::mount::Mount;
 use crate::counts::Numbers;
 use crate::message::HttpResponse;
@@ -23,14 +24,21 @@ use crate::message::HttpResponse;
 /// | `greenroom_turns_total`, `greenroom_steals_total`, `greenroom_parks_total` | counter | `worker` |
 /// | `greenroom_local_queue` | gauge | `worker` |
 /// | `greenroom_injector`, `greenroom_tasks`, `greenroom_actors`, `greenroom_waiting_messages` | gauge | |
+/// | `greenroom_messages_total` | counter | |
+/// | `greenroom_build_info` | info | `version` |
 /// | `greenroom_http_requests_total` | counter | `type`, `status` |
 /// | `greenroom_http_limits_total` | counter | `limit` |
 /// | `greenroom_http_refused_callers_total` | counter | `cause` |
 /// | `greenroom_http_connections_total` | counter | |
+/// | `greenroom_http_open_connections`, `greenroom_http_requests_in_flight` | gauge | |
 /// | `greenroom_spool_idle`, `greenroom_spool_busy`, `greenroom_spool_waiting` | gauge | `spool` |
 /// | `greenroom_spool_average_seconds` | gauge | `spool` |
 /// | `greenroom_spool_answered_total`, `greenroom_spool_lost_total`, `greenroom_spool_deaths_total` | counter | `spool` |
 /// | `greenroom_spool_refused_total` | counter | `spool`, `kind` |
+///
+/// `greenroom_messages_total` has the messages that actors handled until the page was asked for while
+/// they lived: what an actor handles between that and its end is missing. A request is in flight while
+/// an actor works for it.
 ///
 /// ```
 /// use greenroom_http::{Server, metrics};
@@ -39,14 +47,26 @@ use crate::message::HttpResponse;
 /// # drop(server);
 /// ```
 pub fn metrics() -> Mount {
-    Mount::new("/metrics", page)
+    let counted = Mutex::new((CountBook::default(), 0));
+    Mount::new("/metrics", move |mount, _, numbers| {
+        let runtime = Runtime::try_current().map(|runtime| {
+            // The lock keeps looks in their order.
+            let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+            let (book, messages) = &mut *counted;
+            let stats = runtime.stats();
+            *messages += book.messages_since(&stats.actors);
+            book.note(&stats.actors);
+            (stats, *messages)
+        });
+        page(mount, runtime, numbers)
+    })
 }
 
-fn page(mount: &Mount, numbers: Numbers) -> HttpResponse {
+fn page(mount: &Mount, runtime: Option<(Stats, u64)>, numbers: Numbers) -> HttpResponse {
     let mut registry = Registry::default();
     let spools = mount.spools.iter();
     registry.register_collector(Box::new(MetricsSnapshot {
-        runtime: Runtime::try_current(),
+        runtime,
         numbers,
         spools: spools
             .map(|(name, status)| (name.clone(), status()))
@@ -77,7 +97,8 @@ impl Collector for SharedCollector {
 /// The numbers at the moment of a request.
 #[derive(Debug)]
 struct MetricsSnapshot {
-    runtime: Option<Runtime>,
+    /// The state of the runtime, and the messages that its actors have handled.
+    runtime: Option<(Stats, u64)>,
     numbers: Numbers,
     spools: Vec<(String, SpoolStatus)>,
 }
@@ -108,7 +129,7 @@ fn family(
 impl MetricsSnapshot {
     fn of_runtime(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         use MetricType::{Counter, Gauge};
-        let Some(stats) = self.runtime.as_ref().map(Runtime::stats) else {
+        let Some((stats, handled)) = &self.runtime else {
             return Ok(());
         };
         let of_worker = |number: fn(&greenroom::WorkerStats) -> f64| {
@@ -164,11 +185,21 @@ impl MetricsSnapshot {
                 [(Vec::new(), number as f64)],
             )?;
         }
-        Ok(())
+        let handled = [(Vec::new(), *handled as f64)];
+        let named = ("greenroom_messages", "Messages that actors have handled");
+        family(encoder, named, Counter, &[], handled)
+    }
+
+    fn of_build(encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        // The encoder appends `_info`.
+        let help = "The version of greenroom-http";
+        let mut info =
+            encoder.encode_descriptor("greenroom_build", help, None, MetricType::Info)?;
+        info.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
     }
 
     fn of_server(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        use MetricType::Counter;
+        use MetricType::{Counter, Gauge};
         // The encoder appends `_total` to the name of a counter.
         let requests = ("greenroom_http_requests", "Requests by type and status");
         let rows = self.numbers.requests.iter().map(|(name, status, count)| {
@@ -192,7 +223,16 @@ impl MetricsSnapshot {
             "Connections that were accepted",
         );
         let number = self.numbers.connections as f64;
-        family(encoder, accepted, Counter, &[], [(Vec::new(), number)])
+        family(encoder, accepted, Counter, &[], [(Vec::new(), number)])?;
+        let open = ("greenroom_http_open_connections", "Open connections");
+        let number = self.numbers.open as f64;
+        family(encoder, open, Gauge, &[], [(Vec::new(), number)])?;
+        let in_flight = (
+            "greenroom_http_requests_in_flight",
+            "Requests for which actors work",
+        );
+        let number = self.numbers.in_flight as f64;
+        family(encoder, in_flight, Gauge, &[], [(Vec::new(), number)])
     }
 
     fn of_spools(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -251,6 +291,7 @@ impl MetricsSnapshot {
 
 impl Collector for MetricsSnapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        Self::of_build(&mut encoder)?;
         self.of_runtime(&mut encoder)?;
         self.of_server(&mut encoder)?;
         if self.spools.is_empty() {

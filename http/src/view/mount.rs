@@ -23,13 +23,13 @@ pub struct Mount {
     pub(super) collectors: Vec<Arc<dyn Collector>>,
 }
 
-/// Makes a page, with the numbers of its server.
-type Respond = dyn Fn(&Mount, Numbers) -> HttpResponse + Send + Sync;
+/// Makes a page for the query of a request, with the numbers of its server.
+type Respond = dyn Fn(&Mount, &str, Numbers) -> HttpResponse + Send + Sync;
 
 impl Mount {
     pub(super) fn new(
         path: &'static str,
-        respond: impl Fn(&Mount, Numbers) -> HttpResponse + Send + Sync + 'static,
+        respond: impl Fn(&Mount, &str, Numbers) -> HttpResponse + Send + Sync + 'static,
     ) -> Self {
         Mount {
             path,
@@ -53,12 +53,12 @@ impl Mount {
         path: &'static str,
         respond: impl Fn() -> HttpResponse + Send + Sync + 'static,
     ) -> Self {
-        Mount::new(path, move |_, _| respond())
+        Mount::new(path, move |_, _, _| respond())
     }
 
     /// Creates a page that is always the same.
     pub(crate) fn fixed(path: &'static str, page: HttpResponse) -> Self {
-        Mount::new(path, move |_, _| page.clone())
+        Mount::new(path, move |_, _, _| page.clone())
     }
 
     /// Adds the numbers of a spool to the [metrics](crate::metrics), under this name.
@@ -86,9 +86,9 @@ impl Mount {
     }
 
     /// Makes the page, on a thread that may take long.
-    pub(crate) async fn respond(&self, numbers: Numbers) -> HttpResponse {
+    pub(crate) async fn respond(&self, query: String, numbers: Numbers) -> HttpResponse {
         let own = self.clone();
-        unblock(move || (own.respond)(&own, numbers)).await
+        unblock(move || (own.respond)(&own, &query, numbers)).await
     }
 }
 

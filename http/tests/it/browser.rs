@@ -27,10 +27,7 @@ impl Browser {
 
     /// Returns a command that looks at the page of actors.
     fn command(&self, what: &str, served: &Served) -> Command {
-        self.command_at(
-            what,
-            &format!("http://{}/actors", served.server.local_addr()),
-        )
+        self.command_at(what, &page_of(served, ""))
     }
 
     /// Returns a command that looks at a page.
@@ -57,12 +54,23 @@ impl Browser {
 
     /// Looks at the page once, and returns what is printed.
     fn look(&self, what: &str, served: &Served) -> String {
-        let output = self.command(what, served).output().unwrap();
+        self.look_at(what, served, "")
+    }
+
+    /// Looks at the page with a query.
+    fn look_at(&self, what: &str, served: &Served, query: &str) -> String {
+        let mut command = self.command_at(what, &page_of(served, query));
+        let output = command.output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}");
         assert!(!errors.contains("Content Security Policy"), "{errors}");
         String::from_utf8(output.stdout).unwrap()
     }
+}
+
+/// Returns the address of the page of actors with a query.
+fn page_of(served: &Served, query: &str) -> String {
+    format!("http://{}/actors{query}", served.server.local_addr())
 }
 
 /// A browser that stays open, and is killed at the end.
@@ -116,12 +124,52 @@ fn a_browser_shows_the_name_of_an_actor_and_does_not_obey_it() {
     for element in ["<script", "<img", "<svg onload", "<meta http-equiv"] {
         assert!(!page.contains(element), "{element}: {page}");
     }
-    assert!(page.contains("<polyline "), "{page}");
+    assert_eq!(page.matches("<svg ").count(), 2, "{page}");
+    // So is one in the page of its actor, and in the row of a group.
+    for query in [format!("?id={}", actors[0].id()), "?group=1".to_owned()] {
+        let page = browser.look_at("--dump-dom", &served, &query);
+        assert!(page.contains("obeyed"), "{page}");
+        for element in ["<script", "<img", "<svg onload", "<meta http-equiv"] {
+            assert!(!page.contains(element), "{element}: {page}");
+        }
+    }
     let picture = browser.folder.join("actors.png");
     browser.look(&format!("--screenshot={}", picture.display()), &served);
     let picture = std::fs::read(picture).unwrap();
     assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
     drop(actors);
+}
+
+#[test]
+fn a_browser_shows_the_page_narrow_or_wide_and_dark_or_light() {
+    let Some(browser) = Browser::new("looks") else {
+        eprintln!("GREENROOM_BROWSER is not set");
+        return;
+    };
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let mut pictures = Vec::new();
+    for width in [400, 1200] {
+        for scheme in ["light", "dark"] {
+            let picture = browser.folder.join(format!("{width}-{scheme}.png"));
+            let what = format!("--screenshot={}", picture.display());
+            let mut command = browser.command(&what, &served);
+            // The last size counts.
+            command.arg(format!("--window-size={width},900"));
+            if scheme == "dark" {
+                command.arg("--force-dark-mode");
+            }
+            let output = command.output().unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            // Neither the style of the page nor anything else is refused.
+            assert!(!errors.contains("Content Security Policy"), "{errors}");
+            let picture = std::fs::read(picture).unwrap();
+            // The width is the first number of the first chunk.
+            let shown = u32::from_be_bytes(picture[16..20].try_into().unwrap());
+            assert_eq!(shown, width);
+            pictures.push(picture);
+        }
+    }
+    assert!(pictures[0] != pictures[1] && pictures[2] != pictures[3]);
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use greenroom::Context;
 use greenroom::spool::Spool;
+use greenroom::{Context, Reply, Runtime};
 use greenroom_http::prometheus_client::collector::Collector;
 use greenroom_http::prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use greenroom_http::prometheus_client::metrics::counter::ConstCounter;
 use greenroom_http::{Limits, actors_page, metrics};
 
-use crate::support::{number, plain, served};
+use crate::support::{Served, number, plain, served, served_on, until};
 
 #[test]
 fn pages_are_off_unless_they_are_mounted() {
@@ -148,8 +148,214 @@ fn at_most_a_thousand_actors_are_shown() {
     assert!(body.contains(text), "{body:.2000}");
     // The workers have rows, too, and each table a head.
     assert_eq!(body.matches("<tr>").count(), 1000 + 2 + 2);
-    assert!(body.len() < 200_000, "{}", body.len());
+    assert!(body.len() < 300_000, "{}", body.len());
     drop(actors);
+}
+
+async fn reader_connection(mut cx: Context<u32>) {
+    while cx.recv().await.is_some() {}
+}
+
+/// Returns a part of the page of actors: from the head of the table to its end.
+fn table(served: &Served, query: &str) -> String {
+    let response = served.get(&format!("/actors{query}"));
+    assert_eq!(response.status, 200, "{query}");
+    let (_, table) = response
+        .body
+        .split_once("<table class=\"actors\">")
+        .unwrap();
+    table.split("</table>").next().unwrap().to_owned()
+}
+
+#[test]
+fn equal_actors_are_one_row_with_their_count() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let spawn = |_| {
+        greenroom::actor(reader_connection)
+            .on(&served.runtime)
+            .spawn()
+    };
+    let actors: Vec<_> = (0..32).map(spawn).collect();
+    let rows = table(&served, "?group=1&sort=id&filter=reader");
+    assert_eq!(rows.matches("<tr>").count(), 2, "{rows}");
+    let link = "?sort=id&amp;filter=reader%5Fconnection";
+    let row = format!("<tr><td>32</td><td><a href=\"{link}\">reader_connection</a></td>");
+    assert!(rows.contains(&row), "{rows}");
+    // The link leads to all of them, the oldest first.
+    let rows = table(&served, &link.replace("&amp;", "&"));
+    let first = format!("<a href=\"?id={0}\">{0}</a>", actors[0].id());
+    assert_eq!(rows.matches(">reader_connection<").count(), 32);
+    assert!(
+        rows.split("<tr>").nth(2).unwrap().contains(&first),
+        "{rows}"
+    );
+}
+
+#[test]
+fn the_query_sorts_and_what_is_unknown_in_it_is_ignored() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let spawn = |name| {
+        greenroom::actor(reader_connection)
+            .name(name)
+            .on(&served.runtime)
+            .spawn()
+    };
+    let actors = ["sorts b", "sorts c", "sorts a"].map(spawn);
+    let names = |query: &str| {
+        let rows = table(&served, query);
+        let names = rows.split("<td>sorts ").skip(1);
+        names.map(|rest| rest[..1].to_owned()).collect::<String>()
+    };
+    assert_eq!(names("?sort=name&filter=sorts"), "abc");
+    assert_eq!(names("?sort=name&order=desc&filter=sorts"), "cba");
+    assert_eq!(names("?sort=id&filter=sorts"), "bca");
+    let rows = table(&served, "?sort=name&filter=sorts");
+    let head = "<th aria-sort=\"ascending\"><a href=\"?sort=name&amp;order=desc&amp;filter=sorts\"";
+    assert!(rows.contains(head), "{rows}");
+    // A page that does not refresh itself has a field for the filter.
+    let paused = served.get("/actors?pause=1&filter=%3Cscript%3E");
+    assert_eq!(paused.header("refresh"), None);
+    assert!(
+        paused.body.contains("value=\"&lt;script&gt;\""),
+        "{}",
+        paused.body
+    );
+    assert!(!paused.body.contains("<script>"), "{}", paused.body);
+    // All are shown, in some order.
+    let odd = names("?sort=%3Cscript%3E&order=1&id=x&group=%FF&%&=&filter=sorts");
+    assert!(odd.len() == 3 && ["a", "b", "c"].iter().all(|name| odd.contains(name)));
+    drop(actors);
+}
+
+#[test]
+fn the_page_of_an_actor_shows_whose_answer_it_waits_for() {
+    let served = served_on(
+        Runtime::builder().workers(2).endless_waits(true),
+        |builder, _| builder.mount(actors_page()),
+    );
+    let keeper = greenroom::actor(|mut cx: Context<Reply<u32>>| async move {
+        let mut kept = Vec::new();
+        while let Some(reply) = cx.recv().await {
+            kept.push(reply);
+        }
+    });
+    let keeper = keeper.name("keeper <b>\u{1}").on(&served.runtime).spawn();
+    let address = keeper.address();
+    let asker = greenroom::actor(|_: Context<u32>| async move {
+        let _ = address.ask(|reply| reply).await;
+    });
+    let asker = asker.name("asker").on(&served.runtime).spawn();
+    let page = format!("/actors?id={}", asker.id());
+    let wait = format!(
+        "the answer of <a href=\"?id={0}\">&quot;keeper &lt;b&gt;\\u{{1}}&quot; #{0}</a>",
+        keeper.id()
+    );
+    until(&wait, || served.get(&page).body.contains(&wait));
+    let body = served.get(&page).body;
+    for text in [
+        "&quot;asker&quot; #",
+        "view.rs:",
+        "<tr><th>state</th><td>dormant</td></tr>",
+    ] {
+        assert!(body.contains(text), "{text}: {body}");
+    }
+    // A control character is in no page.
+    let keeper_page = served.get(&format!("/actors?id={}", keeper.id())).body;
+    assert!(
+        keeper_page.contains("waits for</th><td>a message</td>"),
+        "{keeper_page}"
+    );
+    assert!(!keeper_page.contains('\u{1}'));
+    let id = asker.id();
+    asker.kill();
+    drop(asker);
+    until("the actor has ended", || served.get(&page).status == 404);
+    assert!(
+        served
+            .get(&page)
+            .body
+            .contains(&format!("There is no actor {id}"))
+    );
+}
+
+struct Measured;
+
+impl greenroom::Observer for Measured {}
+
+#[test]
+fn the_page_of_actors_says_how_exact_its_figures_are() {
+    let sampled = "one turn in 64 is timed";
+    let uncounted = "Nothing is counted";
+    let notes = |builder: greenroom::Builder| {
+        let served = served_on(builder.workers(2), |builder, _| {
+            builder.mount(actors_page())
+        });
+        let body = served.get("/actors").body;
+        (body.contains(sampled), body.contains(uncounted))
+    };
+    assert_eq!(notes(Runtime::builder()), (true, false));
+    assert_eq!(notes(Runtime::builder().observer(Measured)), (false, false));
+    assert_eq!(notes(Runtime::builder().counting(false)), (false, true));
+}
+
+#[test]
+fn the_page_of_actors_has_charts_and_a_style_of_its_own_and_nothing_else() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let response = served.get("/actors");
+    assert_eq!(response.body.matches("<svg ").count(), 2);
+    for text in [
+        ">Turns and messages, a second<",
+        "prefers-color-scheme:dark",
+        "width=device-width",
+    ] {
+        assert!(response.body.contains(text), "{text}");
+    }
+    let policy = response.header("content-security-policy").unwrap();
+    assert!(policy.contains("style-src 'sha256-"), "{policy}");
+    assert!(
+        !policy.contains("script-src") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    for other in ["<script", "<link", "src=", " style=", "http://", "https://"] {
+        // The name of the language of the pictures is an address that nothing asks.
+        let body = response.body.replace("http://www.w3.org/2000/svg", "");
+        assert!(!body.contains(other), "{other}");
+    }
+}
+
+#[test]
+fn metrics_have_open_connections_requests_in_flight_and_messages() {
+    let served = served(|builder, _| builder.mount(metrics()));
+    let mut client = served.client();
+    let mut of = |line: &str| number(&client.get("/metrics").body, line).unwrap();
+    assert_eq!(of("greenroom_http_open_connections"), 1.0);
+    assert_eq!(of("greenroom_http_requests_in_flight"), 0.0);
+    let before = of("greenroom_messages_total");
+    let mut open = served.client();
+    open.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let kept = served.kept();
+    assert_eq!(of("greenroom_http_open_connections"), 2.0);
+    assert_eq!(of("greenroom_http_requests_in_flight"), 1.0);
+    kept.send(1);
+    assert_eq!(open.response().status, 200);
+    until("no request is in flight", || {
+        of("greenroom_http_requests_in_flight") == 0.0
+    });
+    until("the message is counted", || {
+        of("greenroom_messages_total") > before
+    });
+    let after = of("greenroom_messages_total");
+    drop(open);
+    until("one connection is open", || {
+        of("greenroom_http_open_connections") == 1.0
+    });
+    // What actors that have ended had handled stays.
+    assert!(of("greenroom_messages_total") >= after);
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        of(&format!("greenroom_build_info{{version=\"{version}\"}}")),
+        1.0
+    );
 }
 
 #[test]
@@ -165,12 +371,16 @@ fn the_names_of_the_metrics_are_those_of_the_documentation() {
     types.sort_unstable();
     let documented = [
         "greenroom_actors gauge",
+        "greenroom_build info",
         "greenroom_http_connections counter",
         "greenroom_http_limits counter",
+        "greenroom_http_open_connections gauge",
         "greenroom_http_refused_callers counter",
         "greenroom_http_requests counter",
+        "greenroom_http_requests_in_flight gauge",
         "greenroom_injector gauge",
         "greenroom_local_queue gauge",
+        "greenroom_messages counter",
         "greenroom_parks counter",
         "greenroom_spool_answered counter",
         "greenroom_spool_average_seconds gauge",

@@ -1,0 +1,59 @@
+//! Numbers as the page shows them.
+
+use std::time::Duration;
+
+/// Returns a number of at most four signs and a letter, such as `1.5k`.
+pub(super) fn short(number: f64) -> String {
+    let scales = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let found = scales.iter().find(|(scale, _)| number >= *scale);
+    let (scale, letter) = found.copied().unwrap_or((1.0, ""));
+    let scaled = number / scale;
+    match scaled {
+        scaled if scaled >= 100.0 || scaled.fract() < 0.05 => format!("{scaled:.0}{letter}"),
+        scaled => format!("{scaled:.1}{letter}"),
+    }
+}
+
+/// Returns a rate, or a dash if it is not known.
+pub(super) fn rate(rate: Option<f64>) -> String {
+    rate.map_or("–".to_owned(), short)
+}
+
+/// Returns a share of the time in percent, with a sign before an estimate.
+pub(super) fn share(share: Option<f64>, is_measured: bool) -> String {
+    let sign = if is_measured { "" } else { "~" };
+    share.map_or("–".to_owned(), |share| {
+        format!("{sign}{:.1} %", 100.0 * share)
+    })
+}
+
+/// Returns a time with a unit that suits it, or a dash if there is none.
+pub(super) fn time(time: Option<Duration>) -> String {
+    time.map_or("–".to_owned(), |time| format!("{time:.1?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_short() {
+        let numbers = [
+            0.0, 0.25, 7.0, 12.34, 999.4, 1000.0, 1500.0, 123_456.0, 2.5e6, 3e9,
+        ];
+        let short = numbers.map(short);
+        let expected = [
+            "0", "0.2", "7", "12.3", "999", "1k", "1.5k", "123k", "2.5M", "3G",
+        ];
+        assert_eq!(short, expected);
+    }
+
+    #[test]
+    fn a_share_says_whether_it_is_an_estimate() {
+        assert_eq!(share(Some(0.125), true), "12.5 %");
+        assert_eq!(share(Some(0.125), false), "~12.5 %");
+        assert_eq!(share(None, false), "–");
+        assert_eq!(time(Some(Duration::from_micros(1500))), "1.5ms");
+        assert_eq!((time(None), rate(None)), ("–".to_owned(), "–".to_owned()));
+    }
+}

@@ -1,0 +1,120 @@
+//! The page of one actor: all of its status, what it waits for, and where it was spawned.
+
+use std::fmt::Write;
+
+use greenroom::policy::TaskInfo;
+use greenroom::{ActorWait, Runtime};
+
+use super::figures::{rate, share, time};
+use super::look::{ActorsLook, SeenStatus};
+use super::page::write_notes;
+use super::query::PageQuery;
+use crate::view::escape::escape;
+
+/// Writes the page of an actor up to its end. Returns false, and writes nothing, if there is none with
+/// this number.
+pub(super) fn write_actor(
+    page: &mut String,
+    look: &ActorsLook,
+    runtime: &Runtime,
+    id: u64,
+) -> bool {
+    let Some(seen) = look.actor(id) else {
+        return false;
+    };
+    page.push_str("<p class=\"controls\"><a href=\"?\">all actors</a> <a href=\"");
+    let same = PageQuery::default().members(&seen.status.task.called());
+    let _ = write!(page, "{}\">actors of this name</a></p><h1>", same.link());
+    escape(page, &seen.status.task.to_string());
+    page.push_str("</h1>");
+    write_notes(page, look);
+    page.push_str("<div class=\"scroll\"><table class=\"one\">");
+    write_waits(page, look, runtime, seen);
+    for (what, value) in values(seen, look) {
+        let _ = write!(page, "<tr><th>{what}</th><td>");
+        escape(page, &value);
+        page.push_str("</td></tr>\n");
+    }
+    page.push_str("</table></div>");
+    true
+}
+
+/// Writes what the actor waits for, with links to others.
+fn write_waits(page: &mut String, look: &ActorsLook, runtime: &Runtime, seen: SeenStatus<'_>) {
+    let report = look.report(runtime).iter();
+    let mut of_actors = report.filter(|it| it.actor.is_some());
+    let own = of_actors.find(|it| it.task.id() == seen.status.task.id());
+    page.push_str("<tr><th>waits for</th><td>");
+    match own.map(|it| &it.waits[..]) {
+        None => page.push_str("nothing: it has ended"),
+        Some([]) => page.push_str("nothing: it is in a turn, or ready for one"),
+        Some(waits) => {
+            for (number, wait) in waits.iter().enumerate() {
+                page.push_str(if number > 0 { ", or " } else { "" });
+                write_wait(page, wait);
+            }
+        }
+    }
+    page.push_str("</td></tr>\n");
+}
+
+fn write_wait(page: &mut String, wait: &ActorWait) {
+    let (text, of): (_, Option<&TaskInfo>) = match wait {
+        ActorWait::Message => ("a message", None),
+        ActorWait::Answer(of) => ("the answer of ", Some(of)),
+        ActorWait::Room(of) => ("room in the mailbox of ", Some(of)),
+        ActorWait::End(of) => ("the end of ", Some(of)),
+        ActorWait::Noted(what) => (*what, None),
+        _ => ("something that nothing has noted", None),
+    };
+    escape(page, text);
+    if let Some(of) = of {
+        let _ = write!(page, "<a href=\"?id={}\">", of.id());
+        escape(page, &of.to_string());
+        page.push_str("</a>");
+    }
+}
+
+/// Returns all figures of the actor, with what they are.
+fn values(seen: SeenStatus<'_>, look: &ActorsLook) -> Vec<(&'static str, String)> {
+    let status = seen.status;
+    let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
+    let spawned = status.spawned_at.map_or_else(
+        || "not kept: that needs endless_waits or long_turns".to_owned(),
+        |at| at.to_string(),
+    );
+    let state = if status.is_dormant {
+        "dormant"
+    } else {
+        "ready"
+    };
+    let is_measured = status.busy.is_some();
+    let mut values = vec![
+        ("state", state.to_owned()),
+        ("spawned at", spawned),
+        ("priority", status.task.priority().to_string()),
+        ("has a handle", yes(status.has_handle)),
+        ("addresses", status.addresses.to_string()),
+        ("restarts", status.incarnation.to_string()),
+        ("messages that wait", status.mailbox.to_string()),
+        ("messages displaced", status.displaced.to_string()),
+    ];
+    if look.stats.is_counting {
+        let sampled = &status.sampled;
+        let longest = (sampled.turns > 0).then_some(sampled.longest);
+        values.extend([
+            ("most messages that waited", status.highest.to_string()),
+            ("messages handled", status.messages.to_string()),
+            ("messages a second", rate(seen.rate())),
+            ("turns", status.turns.to_string()),
+            ("turns that were timed", sampled.turns.to_string()),
+            ("time of these turns", time(Some(sampled.busy))),
+            ("longest of these turns", time(longest)),
+        ]);
+    }
+    values.push(("busy", share(seen.busy(), is_measured)));
+    if let Some(busy) = status.busy {
+        values.push(("time of all turns", time(Some(busy))));
+    }
+    values
+}

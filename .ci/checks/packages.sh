@@ -144,25 +144,14 @@ durable_all() {
     GREENROOM_WAITING=1000000 cargo test --locked --release -p greenroom-durable --lib costs
 }
 
-# Lints of durable/bench, and a short round of each case. Its figures are reported, not checked.
+# Lints of durable/bench, and a short round of all sides. Its figures are reported, not checked.
 durable_bench() {
-    local case
-    cargo clippy --locked --all-targets --manifest-path durable/bench/Cargo.toml \
+    cargo clippy --locked --all-targets --workspace --manifest-path durable/bench/Cargo.toml \
         --target-dir target/durable_bench -- -D warnings
     cargo clippy --locked --all-targets --manifest-path durable/bench/apalis/Cargo.toml \
         --target-dir target/durable_bench/apalis -- -D warnings
-    cargo build --locked --manifest-path durable/bench/Cargo.toml --target-dir target/durable_bench
-    cargo build --locked --manifest-path durable/bench/apalis/Cargo.toml \
-        --target-dir target/durable_bench/apalis
-    for case in put job append replay; do
-        target/durable_bench/debug/ours "$case" 2000
-    done
-    for case in put append; do
-        target/durable_bench/debug/by_hand "$case" 2000
-    done
-    for case in put job; do
-        target/durable_bench/apalis/debug/durable-bench-apalis "$case" 2000
-    done
+    cargo run --locked --manifest-path durable/bench/Cargo.toml --target-dir target/durable_bench \
+        -- run 1 1000
 }
 
 # Fuzzers of what clients of greenroom-http send, for a while.

@@ -1,9 +1,12 @@
 //! The side of a loop that is written by hand.
 
+#[path = "../../src/lib.rs"]
+mod shared;
+
 use std::time::Instant;
 
-use durable_bench::{CALLERS, PAYLOAD, arguments, print};
 use rusqlite::{Connection, params};
+use shared::{CALLERS, PAYLOAD, arguments, print};
 
 /// The smallest table that a queue needs: a job is found by its due time.
 const JOBS: &str = "CREATE TABLE job(seq INTEGER PRIMARY KEY, due INTEGER, payload BLOB);
@@ -34,9 +37,9 @@ fn main() {
     let payload = vec![b'x'; PAYLOAD];
     let start = Instant::now();
     let mut insert = connection.prepare(insert).unwrap();
-    for batch in 0..count / CALLERS {
+    for batch in 0..(count / CALLERS) as i64 {
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-        for caller in 0..CALLERS {
+        for caller in 0..CALLERS as i64 {
             insert.execute(params![caller, batch, payload]).unwrap();
         }
         connection.execute_batch("COMMIT").unwrap();

@@ -70,7 +70,7 @@ readonly TABLE='
   nats_all              1800  beside  all   skipped  nats .
   cluster_bench         3600  beside  all   failed   clippy cluster/bench
   cluster_fuzz          1200  beside  all   failed   cluster/fuzz
-  durable_all           3000  beside  all   failed   .
+  durable_all           3600  beside  all   failed   valgrind . durable/bench
   durable_bench         1800  beside  all   failed   clippy durable/bench durable/bench/apalis
   clippy_winit           300  beside  all   failed   clippy examples/winit
   peers                  900  beside  all   failed   benches/peers

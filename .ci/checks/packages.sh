@@ -136,12 +136,18 @@ durable() {
     cargo test --locked --all-features -p greenroom-durable
 }
 
-# 10 000 histories of greenroom-durable, 1000 crashes, and all cuts of its files.
+# 10 000 histories of greenroom-durable, 1000 crashes, and all cuts of its files. Also what a job costs
+# beside a million that wait.
 durable_all() {
     GREENROOM_SEEDS=10000 cargo test --locked --release -p greenroom-durable --test it model
     GREENROOM_CRASHES=1000 cargo test --locked --release -p greenroom-durable --test it crashes
     GREENROOM_CUTS=all cargo test --locked --release -p greenroom-durable --lib cuts
     GREENROOM_WAITING=1000000 cargo test --locked --release -p greenroom-durable --lib costs
+    if command -v valgrind; then
+        CARGO_TARGET_DIR=$PWD/target/durable_bench durable/bench/waiting.sh
+    else
+        echo 'valgrind is not installed: no instructions are counted'
+    fi
 }
 
 # Lints of durable/bench, and a short round of all sides. Its figures are reported, not checked.

@@ -1,9 +1,14 @@
 //! The side of greenroom-durable.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use durable_bench::{CALLERS, PAYLOAD, arguments, print};
-use futures::future::join_all;
+use futures::StreamExt;
+use futures::channel::mpsc::unbounded;
+use futures::future::{join, join_all};
+use futures::lock::Mutex;
 use greenroom_durable::{Job, JournalState, Serve, Store, Stored};
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +62,58 @@ async fn job(store: &Store, count: usize) {
     workers.stop().await;
 }
 
+/// Puts so many jobs that wait, each with an id and a key, of three priorities.
+async fn fill(store: &Store, count: usize) {
+    // As many as a transaction has commands.
+    const CALLERS: usize = 256;
+    let queue = store.queue::<Load>("load").open().await.unwrap();
+    let callers = (0..CALLERS).map(|caller| {
+        let queue = queue.clone();
+        greenroom::spawn(async move {
+            for number in (caller..count).step_by(CALLERS) {
+                queue.put(spread(number)).await.unwrap();
+            }
+        })
+    });
+    join_all(callers).await;
+}
+
+/// Returns the job of this number. Its id is anywhere among the others.
+fn spread(number: usize) -> Job<Load> {
+    let id = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Job::new(load())
+        .id(format!("{id:016x}"))
+        .key(format!("key {number}"))
+        .priority((number % 3) as u8)
+}
+
+/// Puts so many jobs, one after another, beside those that wait. One of them all is done for each.
+async fn beside(store: &Store, count: usize) {
+    let queue = store.queue::<Load>("load").open().await.unwrap();
+    let first = queue.status().await.unwrap();
+    let first = (first.waiting + first.done) as usize;
+    let (permit, permits) = unbounded::<()>();
+    let (done, mut ended) = unbounded();
+    let permits = Arc::new(Mutex::new(permits));
+    let workers = queue.serve(Serve::workers(1), move |_| {
+        let (permits, done) = (permits.clone(), done.clone());
+        async move {
+            permits.lock().await.next().await;
+            // At the end, nobody waits for it.
+            let _ = done.unbounded_send(());
+            Ok::<(), String>(())
+        }
+    });
+    let workers = workers.await.unwrap();
+    for number in first..first + count {
+        assert!(queue.put(spread(number)).await.unwrap());
+        permit.unbounded_send(()).unwrap();
+        ended.next().await.unwrap();
+    }
+    // The worker has one more in its hands, which ends without a permit.
+    join(workers.stop(), async { drop(permit) }).await;
+}
+
 async fn append(store: &Store, count: usize) {
     let actors = (0..CALLERS).map(|number| {
         let store = store.clone();
@@ -74,15 +131,17 @@ async fn append(store: &Store, count: usize) {
 fn main() {
     let (case, count) = arguments();
     let folder = tempfile::tempdir().unwrap();
+    // A file that is given stays, and another run may go on with it.
+    let given = std::env::args().nth(3).map(PathBuf::from);
+    let path = given.unwrap_or_else(|| folder.path().join("ours.db"));
     greenroom::run(async {
-        let store = Store::sqlite(folder.path().join("ours.db"))
-            .open()
-            .await
-            .unwrap();
+        let store = Store::sqlite(path).open().await.unwrap();
         let mut start = Instant::now();
         match &*case {
             "put" => put(&store, count).await,
             "job" => job(&store, count).await,
+            "fill" => fill(&store, count).await,
+            "beside" => beside(&store, count).await,
             "append" => append(&store, count).await,
             "replay" => {
                 let journal = store.journal::<Total>("totals", "all").snapshot_every(0);

@@ -189,7 +189,7 @@ fn draw_chart(page: &mut String, title: &str, unit: &str, lines: &[ChartLine], n
         let last = last.map_or("–".to_owned(), |(_, value)| short(*value));
         let _ = write!(
             page,
-            "<span class=\"key{number}\"></span> {}: {last} ",
+            "<span class=\"item\"><span class=\"key{number}\"></span> {}: {last}</span> ",
             line.label
         );
     }
@@ -263,9 +263,9 @@ mod tests {
             ">2k<",
             ">2<",
             ">4<",
-            " turns: 1.5k ",
-            " messages handled: 700 ",
-            " messages waiting: 3 ",
+            "</span> turns: 1.5k<",
+            "</span> messages handled: 700<",
+            "</span> messages waiting: 3<",
         ] {
             assert!(page.contains(text), "{text}: {page}");
         }

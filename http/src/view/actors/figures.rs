@@ -8,10 +8,12 @@ pub(super) fn short(number: f64) -> String {
     let found = scales.iter().find(|(scale, _)| number >= *scale);
     let (scale, letter) = found.copied().unwrap_or((1.0, ""));
     let scaled = number / scale;
-    match scaled {
-        scaled if scaled >= 100.0 || scaled.fract() < 0.05 => format!("{scaled:.0}{letter}"),
-        scaled => format!("{scaled:.1}{letter}"),
-    }
+    let text = match scaled {
+        scaled if scaled >= 100.0 => format!("{scaled:.0}"),
+        scaled => format!("{scaled:.1}"),
+    };
+    // A whole number needs no fraction.
+    format!("{}{letter}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// Returns a rate, or a dash if it is not known.
@@ -39,11 +41,11 @@ mod tests {
     #[test]
     fn a_number_is_short() {
         let numbers = [
-            0.0, 0.25, 7.0, 12.34, 999.4, 1000.0, 1500.0, 123_456.0, 2.5e6, 3e9,
+            0.0, 0.25, 7.0, 12.34, 999.4, 1000.0, 11_960.0, 1500.0, 123_456.0, 2.5e6, 3e9,
         ];
         let short = numbers.map(short);
         let expected = [
-            "0", "0.2", "7", "12.3", "999", "1k", "1.5k", "123k", "2.5M", "3G",
+            "0", "0.2", "7", "12.3", "999", "1k", "12k", "1.5k", "123k", "2.5M", "3G",
         ];
         assert_eq!(short, expected);
     }

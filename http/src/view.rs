@@ -4,7 +4,6 @@
 
 mod actors;
 mod count_book;
-mod digest;
 mod escape;
 mod metrics;
 mod mount;

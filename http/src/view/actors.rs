@@ -11,11 +11,9 @@ mod rows;
 mod single;
 
 use std::fmt::Write;
-use std::sync::LazyLock;
 
 use greenroom::Runtime;
 
-use super::digest::source_of;
 use super::mount::Mount;
 use crate::message::HttpResponse;
 use look::SharedLook;
@@ -27,13 +25,11 @@ const REFRESH: u64 = 2;
 const STYLE: &str = include_str!("actors/page.css");
 
 /// What the page may do: nothing but have its own style, and send its own form.
-static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let style = source_of(STYLE);
-    format!(
-        "default-src 'none'; style-src {style}; base-uri 'none'; form-action 'self'; \
-         frame-ancestors 'none'"
-    )
-});
+///
+/// It names the style by the SHA-256 of its text.
+const POLICY: &str = "default-src 'none'; \
+    style-src 'sha256-d5iE67w/yUVLxz676WTkBunFeTsExMyXI1xWpJKq85E='; base-uri 'none'; \
+    form-action 'self'; frame-ancestors 'none'";
 
 /// Returns the page `/actors`: charts of the last minutes, a row for each actor, and the workers.
 ///
@@ -101,9 +97,27 @@ fn respond(runtime: &Runtime, shared: &SharedLook, query: &PageQuery) -> HttpRes
         .header("content-type", "text/html; charset=utf-8")
         .header("cache-control", "no-store")
         .header("referrer-policy", "no-referrer")
-        .header("content-security-policy", &POLICY);
+        .header("content-security-policy", POLICY);
     match query.is_paused || status != 200 {
         true => response,
         false => response.header("refresh", &REFRESH.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use sha2::{Digest, Sha256};
+
+    use super::{POLICY, STYLE};
+
+    #[test]
+    fn the_policy_allows_the_style() {
+        let digest = STANDARD.encode(Sha256::digest(STYLE));
+        assert!(
+            POLICY.contains(&format!("style-src 'sha256-{digest}';")),
+            "{digest}"
+        );
     }
 }

@@ -63,6 +63,8 @@ fn called(future: &'static str, actor: &'static str) -> Cow<'static, str> {
     {
         name = match types_in(future)[..] {
             [.., actor, future] if future.contains("::") => return called(future, actor),
+            // A plain task whose future is none of the user's, or is boxed.
+            _ if actor == "()" => future,
             _ => actor,
         };
         // A machine is called after its value, which is spawned with the first state.

@@ -82,7 +82,10 @@ fn what_a_handler_in_a_market_notes_is_outside_of_actors() {
         });
         is_done(&queue, workers.await.unwrap()).await;
     });
-    let has = |text: &str| lines.iter().any(|line| line.starts_with(text));
-    assert!(has("^ <00000000> - resizes (job=7)"), "{lines:#?}");
-    assert!(has("enter queue worker "), "{lines:#?}");
+    let has = |start: &str, end: &str| {
+        let is_it = |line: &String| line.starts_with(start) && line.ends_with(end);
+        lines.iter().any(is_it)
+    };
+    assert!(has("^ <00000000>", " - resizes (job=7)"), "{lines:#?}");
+    assert!(has("enter queue worker ", ""), "{lines:#?}");
 }

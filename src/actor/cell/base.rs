@@ -11,7 +11,6 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use super::counting::TurnQuota;
 use crate::actor::context::Context;
 use crate::actor::core::{ActorOptions, Core, CoreArc, CoreRef};
 use crate::actor::lifecycle::Completed;
@@ -22,7 +21,6 @@ use crate::info::TaskInfo;
 use crate::mailbox::{Batch, LabelFn, RunOutcome, RunStart, Termination, Wake};
 use crate::sync::atomic::Ordering;
 use crate::sync::global::{AtomicU64, Ordering::Relaxed};
-use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentTurn};
 use crate::task::{
     ActorExecutor, Delivery, Ending, Header, Look, NotedWait, NotedWaits, Runnable, SenderAction,
@@ -246,35 +244,6 @@ where
     }
 
     // -- the run: a turn, or the drop of a terminated cell ---------------------------------------
-
-    /// Begins a run, which has the lifecycle until `rest` or `end` (CELL-3). Returns the turn in which
-    /// the future is polled or, if the actor was terminated, how: then this run drops the cell.
-    ///
-    /// # Safety
-    /// (CELL-1, RUN-3) The header and the reader are of this cell. (CELL-3) Called by the run.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) unsafe fn begin(
-        &self,
-        header: NonNull<Header>,
-        reader: NonNull<()>,
-        quota: Quota,
-    ) -> Result<(CurrentTurn, TurnQuota), Termination> {
-        // Before `begin`: a termination that this misses is counted later, and then disturbs the turn.
-        let terminations = run::terminations();
-        let looks_first = match self.core.mailbox.state.begin() {
-            // Tracing reports every message, so a traced run takes the slow path for each.
-            RunStart::Usual => self.core.header.is_traced(),
-            RunStart::StoppedNow => true,
-            RunStart::Drop(termination) => return Err(termination),
-        };
-        let (allowed, more) = TurnQuota::of(quota, self.executor.batch());
-        let terminations = (!looks_first).then_some(terminations);
-        // SAFETY: guaranteed by the caller.
-        let run = unsafe {
-            CurrentTurn::of_actor(as_run(header), reader, (allowed.batch, more), terminations)
-        };
-        Ok((run, allowed))
-    }
 
     /// Begins the run that drops a cell instead.
     pub(super) fn begin_last(&self) -> (H, Termination) {

@@ -1,4 +1,4 @@
-//! What the end of a turn notes: how many messages it handled, what its next turn may handle and, of
+//! The beginning and the end of a turn: what it may handle, how many messages it has handled and, of
 //! one turn in 64, how long it took.
 //!
 //! Only the run of a cell writes its counts, so a step is a load and a store. What is rare is decided by
@@ -12,10 +12,11 @@ use std::ptr::NonNull;
 
 use super::base::Base;
 use crate::instant::Instant;
+use crate::mailbox::{RunStart, Termination};
 use crate::sync::global::Ordering::Relaxed;
 use crate::task::quota::Quota;
 use crate::task::run::{self, CurrentTurn};
-use crate::task::{ActorExecutor, Header};
+use crate::task::{ActorExecutor, Header, as_run};
 
 /// The number of turns of which one is timed, a power of two.
 const SAMPLED_EVERY: u32 = 64;
@@ -71,6 +72,35 @@ where
     M: Send + 'static,
     H: ActorExecutor,
 {
+    /// Begins a run, which has the lifecycle until `rest` or `end` (CELL-3). Returns the turn in which
+    /// the future is polled or, if the actor was terminated, how: then this run drops the cell.
+    ///
+    /// # Safety
+    /// (CELL-1, RUN-3) The header and the reader are of this cell. (CELL-3) Called by the run.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) unsafe fn begin(
+        &self,
+        header: NonNull<Header>,
+        reader: NonNull<()>,
+        quota: Quota,
+    ) -> Result<(CurrentTurn, TurnQuota), Termination> {
+        // Before `begin`: a termination that this misses is counted later, and then disturbs the turn.
+        let terminations = run::terminations();
+        let looks_first = match self.core.mailbox.state.begin() {
+            // Tracing reports every message, so a traced run takes the slow path for each.
+            RunStart::Usual => self.core.header.is_traced(),
+            RunStart::StoppedNow => true,
+            RunStart::Drop(termination) => return Err(termination),
+        };
+        let (allowed, more) = TurnQuota::of(quota, self.executor.batch());
+        let terminations = (!looks_first).then_some(terminations);
+        // SAFETY: guaranteed by the caller.
+        let run = unsafe {
+            CurrentTurn::of_actor(as_run(header), reader, (allowed.batch, more), terminations)
+        };
+        Ok((run, allowed))
+    }
+
     /// Counts a turn of an actor that is pending, and passes on what it waits for. Returns the quota of
     /// the next turn, if that differs.
     ///

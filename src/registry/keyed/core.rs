@@ -8,8 +8,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::starting::drop_all;
-use super::state::{EndCall, EndRequest, KeyShard, KeyState, Tenant};
+use super::state::{EndCall, EndRequest, KeyShard, KeyState, Tenant, drop_all};
 use crate::actor::Address;
 use crate::contain::contain;
 use crate::directory::{HashSeeds, KeySlot};

@@ -3,7 +3,6 @@
 //! Until the last of these messages is in its mailbox, all others wait behind them. So the messages
 //! of one sender stay in order. If a mailbox is full meanwhile, a task waits for room.
 
-use std::collections::VecDeque;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use futures_util::FutureExt;
 
 use super::core::{KeyGuard, KeySite, KeyedCore};
 use super::error::KeyError;
-use super::state::{EndCall, KeyShard, Tenant};
+use super::state::{EndCall, KeyShard, Tenant, drop_all};
 use crate::actor::Address;
 use crate::contain::{Panic, attempt, attempt_uncounted, contain};
 use crate::error::{Refusal, RefusalKind, SendError, SpawnProblem};
@@ -230,14 +229,6 @@ fn drop_refused<M>(refused: SendError<M>) {
     let why = refused.to_string();
     let refusal = || Refusal::of(RefusalKind::Overloaded, why.clone());
     contain(|| loss::refusing(refusal, || drop(refused)));
-}
-
-/// Drops messages and their key, each by itself: a second panic of a drop would end the process.
-pub(super) fn drop_all<K, M>((messages, key): (VecDeque<M>, Option<K>)) {
-    for message in messages {
-        contain(|| drop(message));
-    }
-    contain(|| drop(key));
 }
 
 /// Drops the messages if the task was cancelled.

@@ -10,6 +10,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::actor::{Address, WeakAddress};
+use crate::contain::contain;
 use crate::directory::{KeySlot, Keys};
 use crate::waiters::Waiters;
 
@@ -211,6 +212,14 @@ impl<K, M> KeyState<K, M> {
         self.line = None;
         (waits, key)
     }
+}
+
+/// Drops messages and their key, each by itself: a second panic of a drop would end the process.
+pub(super) fn drop_all<K, M>((messages, key): (VecDeque<M>, Option<K>)) {
+    for message in messages {
+        contain(|| drop(message));
+    }
+    contain(|| drop(key));
 }
 
 /// The keys whose hashes lead to one lock.

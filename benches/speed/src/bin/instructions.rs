@@ -170,6 +170,7 @@ async fn yields(count: u64) {
 
 /// Sends all messages to an actor from this thread while a task holds the worker; then lets the
 /// actor handle them.
+#[inline(never)] // what its caller has in registers would count in the loop
 fn outside(runtime: &Runtime, count: u64) {
     let actor = spawn!(tally(_), on = runtime);
     let held = Arc::new((Barrier::new(2), Barrier::new(2)));

@@ -338,7 +338,8 @@ fn a_supervisor_and_a_name_take_it(home: &Home) {
 
 #[test]
 fn refused_messages_come_back() {
-    on_workers(1, async {
+    // On the only worker, so that the actor has no turn between two messages.
+    let refused = async {
         let counter = CounterAddress::from(spawn!(Counter::default(), capacity = 1));
         counter.reset().tell().unwrap();
         let full = counter.add(3).tell().unwrap_err();
@@ -350,7 +351,8 @@ fn refused_messages_come_back() {
         assert!(matches!(closed.into_inner(), CounterMessage::add(4)));
         let closed = counter.reset().send().await.unwrap_err();
         assert!(matches!(closed.into_inner(), CounterMessage::reset()));
-    });
+    };
+    on_workers(1, async { greenroom::spawn(refused).await });
 }
 
 #[test]

@@ -93,7 +93,8 @@ fn actors_that_wait_for_room_of_each_other_are_reported_once() {
 fn a_cycle_is_reported_although_nothing_waits_for_quiescence() {
     within(WATCH, || {
         let (warn, warnings) = mpsc::channel();
-        let builder = detecting().workers(2);
+        // A machine that pauses holds turns for long.
+        let builder = detecting().workers(2).long_turns(None);
         let builder =
             builder.on_warning(move |warning| warn.send(names(&warning.to_string())).unwrap());
         let runtime = builder.build().unwrap();

@@ -105,7 +105,7 @@ impl<M> Mailbox<M> {
                 && let Some(bound) = contents.bound()
             {
                 bound.len -= 1;
-                // With the permits, of which there are few, and with the one that was taken.
+                // The bound has the permits, too, and no longer the message that was taken.
                 if bound.len >= highest {
                     self.raise_highest(contents.queue.len() + 1);
                 }

@@ -19,8 +19,8 @@ impl Runtime {
     ///
     /// The binding lasts until another runtime is bound to that tokio runtime, or until this one is
     /// gone. It keeps neither of them alive. When this runtime shuts down, an actor that is spawned
-    /// there is refused, and those that run there go on. It is the same if
-    /// this runtime has shut down already.
+    /// there is refused, and those that run there go on. It is the same if this runtime has shut down
+    /// already.
     ///
     /// A [simulated](crate::policy::Simulated) runtime may be bound as well. The actors there run on
     /// tokio's threads and in real time then, which no seed repeats. All else waits until the thread

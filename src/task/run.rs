@@ -1,5 +1,4 @@
-//! The current turn of this thread, if any: of which task or actor, what it may handle, and its
-//! notes.
+//! The current turn of this thread, if any: whose it is, what it may handle, and its notes.
 //!
 //! A note is in a thread-local, so it costs no read-modify-write and touches no cache line that
 //! senders write. A turn notes that it has woken its own task. An actor's turn also notes that
@@ -34,8 +33,7 @@ use crate::sync::global::AtomicU64 as GlobalU64;
 use crate::sync::{CachePadded, mutant};
 use crate::tracer::{Subject, Tracer};
 
-/// The default number of messages in a turn. It is large enough to be worth a turn, and small
-/// enough that a burst of messages does not accumulate in one actor.
+/// The default number of messages in a turn: worth a turn, and no burst accumulates in one actor.
 pub(crate) const BATCH: u32 = 32;
 
 /// The note that the turn has woken its own task or actor.
@@ -150,7 +148,8 @@ impl CurrentTurn {
     /// Returns the number of messages that the turn has handled.
     #[inline]
     pub(crate) fn handled(&self) -> u32 {
-        self.before.get() + self.batch - self.left.get()
+        let others = self.batch.wrapping_sub(self.left.get());
+        self.before.get().wrapping_add(others)
     }
 
     pub(crate) fn reader(&self) -> NonNull<()> {
@@ -299,13 +298,14 @@ pub(crate) fn is_spent(is_alone: impl FnOnce() -> bool) -> bool {
         return true;
     };
     run.note(SPENT);
-    run.before.set(run.before.get() + run.batch);
+    run.before.set(run.before.get().wrapping_add(run.batch));
     // A turn alone on its thread goes on once, which saves a way through the queue.
     let more = run.more.replace(0);
     let goes_on = more > 0 && is_alone();
     if goes_on {
-        // So many are handled when none is left.
-        run.before.set(run.before.get() + more - run.batch);
+        // Some of `more` are left now, and not of another batch.
+        let before = run.before.get().wrapping_add(more);
+        run.before.set(before.wrapping_sub(run.batch));
         run.left.set(more);
     }
     !goes_on

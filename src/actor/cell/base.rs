@@ -228,9 +228,10 @@ where
             // Relaxed: a number, which publishes nothing.
             look.messages = base.messages.load(Relaxed);
             look.turns = core.mailbox.turns();
-            look.highest = match look.messages {
-                0 => look.mailbox,
-                _ => core.mailbox.highest(),
+            look.highest = match (core.mailbox.highest(), look.messages) {
+                // It has received nothing, or its first message in this turn.
+                (1, 0) => look.mailbox,
+                (highest, _) => highest,
             };
         }
         look

@@ -23,7 +23,7 @@ const SAMPLED_EVERY: u32 = 64;
 
 /// The quota of the turn that runs, with what it allows on this executor.
 pub(super) struct TurnQuota {
-    pub(super) batch: u32,
+    batch: u32,
     quota: Quota,
     /// When the turn began, if it is timed.
     begun: Instant,
@@ -33,7 +33,7 @@ impl TurnQuota {
     /// Begins a turn that may handle so many messages on this executor. Also returns how many more it
     /// may handle if nothing else waits.
     #[inline(always)]
-    pub(super) fn of(quota: Quota, batch: u32) -> (Self, u32) {
+    fn of(quota: Quota, batch: u32) -> (Self, u32) {
         if quota.is_special() {
             return Self::of_special(quota, batch);
         }

@@ -175,6 +175,23 @@ impl Builder {
     /// true.
     ///
     /// The counts are in [`ActorStatus`](crate::ActorStatus). They cost a few instructions a turn.
+    ///
+    /// ```
+    /// use greenroom::{Context, Runtime, spawn};
+    ///
+    /// async fn sink(mut cx: Context<u32>) {
+    ///     while cx.recv().await.is_some() {}
+    /// }
+    ///
+    /// for counting in [true, false] {
+    ///     let runtime = Runtime::builder().counting(counting).build()?;
+    ///     let sink = spawn!(sink(_), on = &runtime);
+    ///     sink.tell(7).unwrap();
+    ///     runtime.run_until_quiescent();
+    ///     assert_eq!(runtime.stats().actors[0].messages, u64::from(counting));
+    /// }
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
     pub fn counting(mut self, count: bool) -> Self {
         self.counting = count;
         self

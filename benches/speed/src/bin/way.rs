@@ -7,6 +7,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use greenroom::supervise::Restarts;
@@ -36,9 +37,18 @@ fn main() {
     runtime.block_on(runtime.shutdown());
 }
 
-/// Runs `way` as a task on the worker, while this thread sleeps.
+/// Runs `way` as a task on the worker, while no other thread runs code of greenroom.
 fn follow(runtime: &Runtime, way: impl Future<Output = ()> + Send + 'static) {
-    runtime.block_on(runtime.spawn(way));
+    let ((start, started), (finish, finished)) = (channel(), channel());
+    let task = runtime.spawn(async move {
+        // The worker waits here until `spawn` has returned.
+        started.recv().expect("it is started");
+        way.await;
+        finish.send(()).expect("it is awaited");
+    });
+    start.send(()).expect("the task waits for it");
+    finished.recv().expect("the way does not panic");
+    runtime.block_on(task);
 }
 
 /// What follows is on the way.

@@ -103,10 +103,12 @@ pub(crate) struct CommandInbox(Mutex<InboxState>);
 struct InboxState {
     entries: Vec<Entry>,
     is_closed: bool,
+    /// The engine has said that it is going to sleep, and no command has come since then.
+    is_asleep: bool,
 }
 
 impl CommandInbox {
-    /// Adds a command. Returns whether it is the first one, so that the engine is to be woken.
+    /// Adds a command. Returns whether the engine is to be woken.
     pub(crate) fn push(&self, entry: Entry) -> bool {
         let mut state = lock(&self.0);
         if state.is_closed {
@@ -115,13 +117,27 @@ impl CommandInbox {
             return false;
         }
         state.entries.push(entry);
-        state.entries.len() == 1
+        std::mem::take(&mut state.is_asleep)
     }
 
     /// Takes all commands, and whether no more come.
     pub(crate) fn take(&self) -> (Vec<Entry>, bool) {
         let mut state = lock(&self.0);
         (std::mem::take(&mut state.entries), state.is_closed)
+    }
+
+    /// Takes the oldest commands, so many at most.
+    pub(crate) fn take_some(&self, most: usize) -> Vec<Entry> {
+        let entries = &mut lock(&self.0).entries;
+        let most = most.min(entries.len());
+        entries.drain(..most).collect()
+    }
+
+    /// Notes that the engine is going to sleep. Returns false if a command is there, or no more come.
+    pub(crate) fn sleep(&self) -> bool {
+        let mut state = lock(&self.0);
+        state.is_asleep = state.entries.is_empty() && !state.is_closed;
+        state.is_asleep
     }
 
     pub(crate) fn close(&self) {

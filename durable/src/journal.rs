@@ -5,7 +5,7 @@ use std::fmt;
 use crate::engine::EngineHandle;
 use crate::error::{StoreError, StoreProblem};
 use crate::fence::Fence;
-use crate::records::command::{Append, Command, RawFence, RawStream, StoreAnswer};
+use crate::records::command::{Append, Command, RawFence, RawStream, StoreAnswer, StreamClaim};
 use crate::stored::{Stored, decode, encode, within};
 
 /// The events that are read in one transaction at most.
@@ -117,7 +117,7 @@ impl<S: JournalState> JournalBuilder<S> {
             state,
             position,
             saved,
-            token: None,
+            claim: None,
             is_lost: false,
             snapshot_every: self.snapshot_every,
         })
@@ -188,7 +188,7 @@ pub struct Journal<S> {
     /// The position of the last snapshot.
     saved: i64,
     /// From the first append.
-    token: Option<i64>,
+    claim: Option<StreamClaim>,
     /// Whether the state may differ from what is stored.
     is_lost: bool,
     snapshot_every: u64,
@@ -276,7 +276,7 @@ impl<S: JournalState> Journal<S> {
         let append = Append {
             stream: self.stream,
             position: self.position,
-            token: self.token,
+            claim: self.claim,
             fence,
             kind: S::Event::KIND,
             events,
@@ -285,8 +285,8 @@ impl<S: JournalState> Journal<S> {
         self.is_lost = true;
         let answer = self.engine.call(Command::Append(append)).await;
         self.is_lost = matches!(answer, Err(StoreProblem::Unknown(_)));
-        if let StoreAnswer::Token(token) = answer? {
-            self.token = Some(token);
+        if let StoreAnswer::Appended(claim) = answer? {
+            self.claim = Some(claim);
         }
         Ok(())
     }
@@ -302,14 +302,14 @@ impl<S: JournalState> Journal<S> {
     /// # Cancel safety
     /// It is done also if the future is dropped after its first poll.
     pub async fn save(&mut self) -> Result<(), StoreError> {
-        let Some(token) = self.token.filter(|_| self.saved < self.position) else {
+        let Some(claim) = self.claim.filter(|_| self.saved < self.position) else {
             return Ok(());
         };
         let error = |why| StoreError::new(&self.name, why);
         let payload = encode(&self.state, self.engine.limits()).map_err(error)?;
         let command = Command::Save {
             stream: self.stream,
-            token,
+            token: claim.token,
             position: self.position,
             kind: S::KIND,
             payload,

@@ -1,5 +1,8 @@
 //! The rounds of an engine: each is one transaction for all commands that have come meanwhile.
 //!
+//! Commands that come while others run belong to the same transaction. So callers that were answered
+//! together put their next commands together, and share the next sync.
+//!
 //! - ROUND-1: a command is answered after the commit of its transaction, never before.
 //! - ROUND-2: commands that wait run last in a transaction, so a job that was just put is taken in the
 //!   same one.
@@ -23,8 +26,15 @@ pub(crate) struct Rounds {
     limits: Limits,
 }
 
-/// What ends a transaction: the commit, or in a simulation something else.
-pub(crate) type Commit<'a> = &'a mut dyn FnMut(&Db<'_>) -> Result<(), StoreProblem>;
+/// What an engine does in a round.
+pub(crate) trait RoundEngine {
+    /// Returns the time of the store in milliseconds.
+    fn now(&self) -> i64;
+    /// Takes commands that have come since the round began, so many at most.
+    fn take_late(&mut self, most: usize) -> Vec<Entry>;
+    /// Ends a transaction: commits, or in a simulation something else.
+    fn commit(&mut self, db: &Db<'_>) -> Result<(), StoreProblem>;
+}
 
 /// Commits as SQLite does.
 pub(crate) fn commit(db: &Db<'_>) -> Result<(), StoreProblem> {
@@ -56,36 +66,37 @@ impl Rounds {
     pub(crate) fn round(
         &mut self,
         db: &Db<'_>,
-        clock: &dyn Fn() -> i64,
+        engine: &mut dyn RoundEngine,
         mut entries: Vec<Entry>,
         is_changed: bool,
-        commit: Commit<'_>,
     ) {
         entries.extend(match is_changed {
             true => self.parked.take_all(),
-            false => self.parked.take_due(clock()),
+            false => self.parked.take_due(engine.now()),
         });
         while !entries.is_empty() {
             let rest = entries.split_off(entries.len().min(COMMANDS));
-            let more = self.batch(db, clock, entries, commit);
+            // Those that are left come first.
+            let most = if rest.is_empty() { COMMANDS } else { 0 };
+            let more = self.batch(db, engine, entries, most);
             entries = more;
             entries.extend(rest);
         }
     }
 
-    /// Runs commands in one transaction. Returns what is to run next.
+    /// Runs commands in one transaction, with late ones up to so many. Returns what is to run next.
     fn batch(
         &mut self,
         db: &Db<'_>,
-        clock: &dyn Fn() -> i64,
+        engine: &mut dyn RoundEngine,
         entries: Vec<Entry>,
-        commit: Commit<'_>,
+        most: usize,
     ) -> Vec<Entry> {
         let mut entries: Vec<_> = entries.into_iter().filter(Entry::is_wanted).collect();
         if entries.is_empty() {
             return entries;
         }
-        match self.transact(db, clock, &mut entries, commit) {
+        match self.transact(db, engine, &mut entries, most) {
             Ok((steps, touched)) => {
                 let steps = entries.into_iter().zip(steps).collect();
                 self.answer(Ran { steps, touched })
@@ -95,7 +106,7 @@ impl Rounds {
                     // One at a time.
                     let runs = entries.into_iter();
                     return runs
-                        .flat_map(|entry| self.batch(db, clock, vec![entry], commit))
+                        .flat_map(|entry| self.batch(db, engine, vec![entry], 1))
                         .collect();
                 }
                 for entry in entries {
@@ -106,26 +117,31 @@ impl Rounds {
         }
     }
 
-    /// Runs commands from `BEGIN` to the commit. Those that wait for what they touch are added. An error
-    /// says whether a single one of them may have caused it.
+    /// Runs commands from `BEGIN` to the commit. Late ones are added, and those that wait for what they
+    /// touch. An error says whether a single one of them may have caused it.
     fn transact(
         &mut self,
         db: &Db<'_>,
-        clock: &dyn Fn() -> i64,
+        engine: &mut dyn RoundEngine,
         entries: &mut Vec<Entry>,
-        commit: Commit<'_>,
+        most: usize,
     ) -> Result<(Vec<CommandStep>, Vec<WakeTopic>), (StoreProblem, bool)> {
         let reads = entries.iter().all(|entry| entry.command.only_reads());
-        let begin = if reads { "BEGIN" } else { "BEGIN IMMEDIATE" };
+        // A transaction that has begun as one that reads may not write.
+        let (begin, most) = match reads {
+            true => ("BEGIN", 0),
+            false => ("BEGIN IMMEDIATE", most),
+        };
         db.run(begin, [])
             .map_err(|error| (StoreProblem::of(&error), false))?;
         let limits = self.limits.clone();
-        let mut tx = Tx::new(db, clock(), &limits);
-        let ran = self.run(&mut tx, entries);
+        let mut tx = Tx::new(db, engine.now(), &limits);
+        let late = &mut |most| engine.take_late(most);
+        let ran = self.run(&mut tx, entries, most, late);
         let touched = tx.touched.into_iter().collect();
         let ran = ran.map_err(|error| (StoreProblem::of(&error), true));
         let ended = ran.and_then(|steps| {
-            commit(db).map_err(|problem| (problem, false))?;
+            engine.commit(db).map_err(|problem| (problem, false))?;
             Ok((steps, touched))
         });
         if ended.is_err() && !db.connection.is_autocommit() {
@@ -139,14 +155,23 @@ impl Rounds {
         &mut self,
         tx: &mut Tx<'_, '_>,
         entries: &mut Vec<Entry>,
+        most: usize,
+        late: &mut dyn FnMut(usize) -> Vec<Entry>,
     ) -> rusqlite::Result<Vec<CommandStep>> {
-        // What waits comes last (ROUND-2).
-        entries.sort_by_key(|entry| entry.command.waits());
         let mut steps = Vec::with_capacity(entries.len());
-        let plain = entries.partition_point(|entry| !entry.command.waits());
-        for entry in &entries[..plain] {
-            steps.push(tx.step(&entry.command)?);
-        }
+        let plain = loop {
+            // What waits comes last (ROUND-2).
+            entries[steps.len()..].sort_by_key(|entry| entry.command.waits());
+            let plain = entries.partition_point(|entry| !entry.command.waits());
+            for entry in &entries[steps.len()..plain] {
+                steps.push(tx.step(&entry.command)?);
+            }
+            let more = late(most.saturating_sub(entries.len()));
+            if more.is_empty() {
+                break plain;
+            }
+            entries.extend(more.into_iter().filter(Entry::is_wanted));
+        };
         for topic in std::mem::take(&mut tx.touched) {
             entries.extend(
                 self.parked

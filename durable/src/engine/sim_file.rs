@@ -15,7 +15,7 @@ use greenroom::sim;
 use greenroom::time::{Instant, sleep};
 use rusqlite::Connection;
 
-use super::rounds::{self, Rounds};
+use super::rounds::{self, RoundEngine, Rounds};
 use super::{
     CommandInbox, EngineHandle, Entry, StoreEngine, ValueReceiver, ValueSender, lock, reply,
 };
@@ -167,9 +167,8 @@ impl fmt::Debug for SimWorker {
 
 impl StoreEngine for SimStore {
     fn submit(&self, entry: Entry) {
-        if self.worker.inbox.push(entry) {
-            self.worker.ring(|bell| bell.is_rung = true);
-        }
+        self.worker.inbox.push(entry);
+        self.worker.ring(|bell| bell.is_rung = true);
     }
 
     fn close(&self) {
@@ -268,35 +267,26 @@ impl SimWorker {
         let _ = ended.send(());
     }
 
-    fn round(&self, rounds: &mut Rounds, entries: Vec<Entry>, is_changed: bool) {
-        let now = self.now();
+    fn round(&self, rounds: &mut Rounds, mut entries: Vec<Entry>, is_changed: bool) {
+        // Some come while the others run.
+        let late = sim::random() as usize % (entries.len() + 1);
+        let late = entries.split_off(entries.len() - late);
         let mut has_stored = false;
         {
             let state = lock(&self.file.0);
-            let db = Db::new(&state.connection);
-            let mut before = state.connection.total_changes();
-            let mut commit = |db: &Db<'_>| {
-                let changes = state.connection.total_changes();
-                let is_change = std::mem::replace(&mut before, changes) != changes;
-                if !is_change {
-                    return rounds::commit(db);
-                }
-                let lot = (sim::random() % 1_000_000) as f64 / 1e6;
-                let problem = if lot < state.fails {
-                    StoreProblem::Failed("a simulated failure".into())
-                } else if lot < state.fails + state.unknown {
-                    if sim::random().is_multiple_of(2) {
-                        has_stored = true;
-                        rounds::commit(db)?;
-                    }
-                    StoreProblem::Unknown("a simulated failure".into())
-                } else {
-                    has_stored = true;
-                    return rounds::commit(db);
-                };
-                Err(problem)
+            let mut round = SimRound {
+                state: &state,
+                now: START + state.start.elapsed().as_millis() as i64,
+                late,
+                before: state.connection.total_changes(),
+                has_stored: &mut has_stored,
             };
-            rounds.round(&db, &|| now, entries, is_changed, &mut commit);
+            let db = Db::new(&state.connection);
+            rounds.round(&db, &mut round, entries, is_changed);
+            while !round.late.is_empty() {
+                let entries = std::mem::take(&mut round.late);
+                rounds.round(&db, &mut round, entries, false);
+            }
         }
         if has_stored {
             self.notify_others();
@@ -316,6 +306,50 @@ impl SimWorker {
             if !std::ptr::eq(&*engine, self) {
                 engine.ring(|bell| bell.is_changed = true);
             }
+        }
+    }
+}
+
+/// A round of a simulated engine.
+struct SimRound<'a> {
+    state: &'a FileState,
+    now: i64,
+    late: Vec<Entry>,
+    /// The changes of the database before the transaction.
+    before: u64,
+    has_stored: &'a mut bool,
+}
+
+impl RoundEngine for SimRound<'_> {
+    fn now(&self) -> i64 {
+        self.now
+    }
+
+    fn take_late(&mut self, most: usize) -> Vec<Entry> {
+        let some = sim::random() as usize % 4;
+        let some = some.max(1).min(most).min(self.late.len());
+        self.late.drain(..some).collect()
+    }
+
+    /// Commits, or fails with or without a commit.
+    fn commit(&mut self, db: &Db<'_>) -> Result<(), StoreProblem> {
+        let changes = self.state.connection.total_changes();
+        let is_change = std::mem::replace(&mut self.before, changes) != changes;
+        if !is_change {
+            return rounds::commit(db);
+        }
+        let lot = (sim::random() % 1_000_000) as f64 / 1e6;
+        if lot < self.state.fails {
+            return Err(StoreProblem::Failed("a simulated failure".into()));
+        }
+        let is_unknown = lot < self.state.fails + self.state.unknown;
+        if !is_unknown || sim::random().is_multiple_of(2) {
+            *self.has_stored = true;
+            rounds::commit(db)?;
+        }
+        match is_unknown {
+            true => Err(StoreProblem::Unknown("a simulated failure".into())),
+            false => Ok(()),
         }
     }
 }

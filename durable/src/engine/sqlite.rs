@@ -24,7 +24,7 @@ use clock::StoreClock;
 use doorbell::{Doorbell, Notice};
 use file::FileOptions;
 
-use super::rounds::{self, Rounds};
+use super::rounds::{self, RoundEngine, Rounds};
 use super::{
     CommandInbox, EngineHandle, Entry, StoreEngine, ValueReceiver, ValueSender, lock, reply,
 };
@@ -136,7 +136,7 @@ fn prepare(
 ) -> Result<(Connection, StoreClock), StoreOpenProblem> {
     let mut connection = file::open(options)?;
     let clock = StoreClock::open(&mut connection)?;
-    let watched = shared.doorbell.watch(&options.path);
+    let watched = shared.doorbell.watch();
     watched.map_err(|error| StoreOpenProblem::System(error.to_string()))?;
     Ok((connection, clock))
 }
@@ -145,9 +145,30 @@ fn prepare(
 /// announced it: it may have died.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The thread of an engine in a round.
+struct EngineThread<'a> {
+    inbox: &'a CommandInbox,
+    clock: StoreClock,
+}
+
+impl RoundEngine for EngineThread<'_> {
+    fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    fn take_late(&mut self, most: usize) -> Vec<Entry> {
+        self.inbox.take_some(most)
+    }
+
+    fn commit(&mut self, db: &Db<'_>) -> Result<(), StoreProblem> {
+        rounds::commit(db)
+    }
+}
+
 fn work(db: &Db<'_>, clock: StoreClock, limits: Limits, shared: &SharedInbox) {
     let SharedInbox { inbox, doorbell } = shared;
     let mut rounds = Rounds::new(limits);
+    let mut engine = EngineThread { inbox, clock };
     let (mut version, mut changes) = (data_version(db), db.connection.total_changes());
     let mut look: Option<Instant> = None;
     let mut is_noticed = true;
@@ -157,13 +178,7 @@ fn work(db: &Db<'_>, clock: StoreClock, limits: Limits, shared: &SharedInbox) {
             let before = std::mem::replace(&mut version, data_version(db));
             before != version
         };
-        rounds.round(
-            db,
-            &|| clock.now(),
-            entries,
-            is_changed,
-            &mut rounds::commit,
-        );
+        rounds.round(db, &mut engine, entries, is_changed);
         if is_closed {
             rounds.close();
             return;
@@ -176,17 +191,26 @@ fn work(db: &Db<'_>, clock: StoreClock, limits: Limits, shared: &SharedInbox) {
             is_noticed = true;
             continue;
         }
-        let until = |due: i64| Duration::from_millis((due - clock.now()).max(0) as u64);
+        if !inbox.sleep() {
+            continue;
+        }
+        let until = |due: i64| Duration::from_millis((due - engine.now()).max(0) as u64);
         let due = rounds.next_due().map(until);
         let look_after = look.map(|look| look.duration_since(Instant::now()));
-        doorbell.wait(due.into_iter().chain(look_after).min());
+        doorbell.watch_writes(true);
+        // By a process that has died before it could announce its change.
+        let is_missed = data_version(db) != version;
+        if !is_missed {
+            doorbell.wait(due.into_iter().chain(look_after).min());
+        }
+        doorbell.watch_writes(false);
         let notice = doorbell.notice();
         if notice == Notice::Written {
             look = look.or_else(|| Instant::now().checked_add(LOOK));
         }
         let is_over = look.is_some_and(|look| look <= Instant::now());
         look = look.filter(|_| !is_over);
-        is_noticed = is_over || notice == Notice::Committed;
+        is_noticed = is_missed || is_over || notice == Notice::Committed;
     }
 }
 

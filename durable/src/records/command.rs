@@ -150,6 +150,13 @@ pub(crate) struct TakeJob {
     pub(crate) attempts: Option<i64>,
 }
 
+/// What the last append of a writer has left in the row of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamClaim {
+    pub(crate) token: i64,
+    pub(crate) chain: i64,
+}
+
 /// Events for a stream, from one who knows its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Append {
@@ -157,7 +164,7 @@ pub(crate) struct Append {
     /// The last position that is known.
     pub(crate) position: i64,
     /// Nothing in the first append, which claims the stream.
-    pub(crate) token: Option<i64>,
+    pub(crate) claim: Option<StreamClaim>,
     pub(crate) fence: Option<RawFence>,
     pub(crate) kind: &'static str,
     pub(crate) events: Vec<Vec<u8>>,
@@ -227,6 +234,7 @@ pub(crate) enum StoreAnswer {
         is_end: bool,
     },
     Token(i64),
+    Appended(StreamClaim),
     /// What was read is not whole.
     Damaged(String),
     /// The token is not that of the last one who has taken it.

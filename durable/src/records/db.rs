@@ -4,21 +4,21 @@
 //! other statements.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Params, Result, Row, Statement};
 
 pub(crate) struct Db<'c> {
     pub(crate) connection: &'c Connection,
-    /// By where their texts are, which are constants.
-    statements: RefCell<HashMap<(usize, usize), Statement<'c>>>,
+    /// By where their texts are, which are constants. `None` while one runs.
+    statements: RefCell<BTreeMap<(usize, usize), Option<Statement<'c>>>>,
 }
 
 impl<'c> Db<'c> {
     pub(crate) fn new(connection: &'c Connection) -> Self {
         Db {
             connection,
-            statements: RefCell::new(HashMap::new()),
+            statements: RefCell::new(BTreeMap::new()),
         }
     }
 
@@ -28,13 +28,17 @@ impl<'c> Db<'c> {
         call: impl FnOnce(&mut Statement<'c>) -> Result<T>,
     ) -> Result<T> {
         let key = (sql.as_ptr() as usize, sql.len());
-        let known = self.statements.borrow_mut().remove(&key);
+        let known = self
+            .statements
+            .borrow_mut()
+            .get_mut(&key)
+            .and_then(Option::take);
         let mut statement = match known {
             Some(statement) => statement,
             None => self.connection.prepare(sql)?,
         };
         let result = call(&mut statement);
-        self.statements.borrow_mut().insert(key, statement);
+        self.statements.borrow_mut().insert(key, Some(statement));
         result
     }
 

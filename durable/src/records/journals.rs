@@ -8,7 +8,9 @@
 
 use rusqlite::{Result, params};
 
-use super::command::{Append, RawEvent, RawFence, RawSnapshot, RawStream, StoreAnswer};
+use super::command::{
+    Append, RawEvent, RawFence, RawSnapshot, RawStream, StoreAnswer, StreamClaim,
+};
 use super::schema::{RUNNING, Sum};
 use super::tx::Tx;
 
@@ -111,33 +113,67 @@ impl Tx<'_, '_> {
     }
 
     pub(crate) fn append(&mut self, append: &Append) -> Result<StoreAnswer> {
+        let fence = append.fence.as_ref();
+        if !fence.map_or(Ok(true), |fence| self.holds(fence))? {
+            return Ok(StoreAnswer::Stale);
+        }
+        // The row mostly is as the writer has left it, and need not be read.
+        if let Some(claim) = append.claim
+            && let Some(appended) = self.append_at(append, claim)?
+        {
+            return Ok(appended);
+        }
         let Some(head) = self.stream_head(append.stream)? else {
             return Ok(StoreAnswer::Missing);
         };
         // CLAIM-1
-        let is_own = append.token.is_none_or(|token| token == head.token);
-        let fence = append.fence.as_ref();
-        let is_fenced = fence.map_or(Ok(true), |fence| self.holds(fence))?;
-        if !is_own || head.position != append.position || !is_fenced {
+        if append.claim.is_some() || head.position != append.position {
             return Ok(StoreAnswer::Stale);
         }
-        let token = append.token.map_or_else(|| self.next_token(), Ok)?;
+        let token = self.next_token()?;
+        let sql = "UPDATE stream SET token = ?2 WHERE stream = ?1";
+        self.db.run(sql, params![append.stream, token])?;
+        let chain = head.chain;
+        let appended = self.append_at(append, StreamClaim { token, chain })?;
+        Ok(appended.unwrap_or(StoreAnswer::Stale))
+    }
+
+    /// Adds events, if the row of the stream has this position and claim.
+    fn append_at(&mut self, append: &Append, claim: StreamClaim) -> Result<Option<StoreAnswer>> {
         let kind = self.kind(append.kind)?;
-        let (mut position, mut chain) = (head.position, head.chain);
-        for payload in &append.events {
-            position += 1;
-            chain = chain_of(chain, position, kind, payload);
+        let (mut end, mut chain) = (append.position, claim.chain);
+        let chains = append.events.iter().map(|payload| {
+            end += 1;
+            chain = chain_of(chain, end, kind, payload);
+            chain
+        });
+        let chains: Vec<i64> = chains.collect();
+        let changed = self.db.run(
+            "UPDATE stream SET position = ?4, chain = ?5
+             WHERE stream = ?1 AND position = ?2 AND token = ?3 AND chain = ?6",
+            params![
+                append.stream,
+                append.position,
+                claim.token,
+                end,
+                chain,
+                claim.chain
+            ],
+        )?;
+        if changed == 0 {
+            return Ok(None);
+        }
+        for ((payload, chain), position) in
+            append.events.iter().zip(chains).zip(append.position + 1..)
+        {
             self.db.run(
                 "INSERT INTO event(stream, position, kind, chain, payload)
                  VALUES (?1, ?2, ?3, ?4, ?5)",
                 params![append.stream, position, kind, chain, payload],
             )?;
         }
-        self.db.run(
-            "UPDATE stream SET position = ?2, token = ?3, chain = ?4 WHERE stream = ?1",
-            params![append.stream, position, token, chain],
-        )?;
-        Ok(StoreAnswer::Token(token))
+        let token = claim.token;
+        Ok(Some(StoreAnswer::Appended(StreamClaim { token, chain })))
     }
 
     /// Stores a snapshot of this position, instead of an older one.

@@ -35,13 +35,20 @@ impl Tx<'_, '_> {
     }
 
     /// Returns the number of a kind, which is known from now on.
-    pub(super) fn kind(&self, name: &str) -> Result<i64> {
-        let sql = "SELECT kind FROM kind WHERE name = ?1";
-        if let Some(kind) = self.db.row(sql, [name], |row| row.get(0))? {
-            return Ok(kind);
+    pub(super) fn kind(&mut self, name: &str) -> Result<i64> {
+        if let Some(kind) = self.kinds.get(name) {
+            return Ok(*kind);
         }
-        self.db.run("INSERT INTO kind(name) VALUES (?1)", [name])?;
-        Ok(self.db.connection.last_insert_rowid())
+        let sql = "SELECT kind FROM kind WHERE name = ?1";
+        let kind = match self.db.row(sql, [name], |row| row.get(0))? {
+            Some(kind) => kind,
+            None => {
+                self.db.run("INSERT INTO kind(name) VALUES (?1)", [name])?;
+                self.db.connection.last_insert_rowid()
+            }
+        };
+        self.kinds.insert(name.to_owned(), kind);
+        Ok(kind)
     }
 
     pub(super) fn outcome(&mut self, queue: i64, id: &str) -> Result<CommandStep> {

@@ -1,7 +1,7 @@
 //! A transaction: what its commands have changed, and what is written at its end.
 //!
 //! The counts of a queue and the last token are read once and written once, whatever the number of
-//! commands. Time stands still in a transaction.
+//! commands, and the number of a kind is read once. Time stands still in a transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,6 +48,7 @@ pub(crate) struct Tx<'a, 'c> {
     /// The queues whose leases were looked at.
     pub(super) expired: BTreeSet<i64>,
     counts: BTreeMap<i64, (JobCounts, JobCounts)>,
+    pub(super) kinds: BTreeMap<String, i64>,
     token: Option<i64>,
 }
 
@@ -60,6 +61,7 @@ impl<'a, 'c> Tx<'a, 'c> {
             touched: BTreeSet::new(),
             expired: BTreeSet::new(),
             counts: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             token: None,
         }
     }

@@ -42,6 +42,7 @@ mod system {
     pub(crate) struct Doorbell {
         bell: OwnedFd,
         notices: OwnedFd,
+        wal: PathBuf,
         shared: PathBuf,
     }
 
@@ -51,15 +52,27 @@ mod system {
             Ok(Doorbell {
                 bell,
                 notices: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
+                wal: beside(path, "-wal"),
                 shared: beside(path, "-shm"),
             })
         }
 
-        /// Begins to watch a file. SQLite keeps those beside it while it is open.
-        pub(crate) fn watch(&self, path: &Path) -> io::Result<()> {
-            inotify::add_watch(&self.notices, beside(path, "-wal"), WatchFlags::MODIFY)?;
+        /// Begins to watch the file for commits. SQLite keeps those beside it while it is open.
+        pub(crate) fn watch(&self) -> io::Result<()> {
             inotify::add_watch(&self.notices, &self.shared, WatchFlags::ATTRIB)?;
             Ok(())
+        }
+
+        /// Begins to watch the WAL for writes, or ends that. While the thread itself writes, a notice of
+        /// each page would cost a tenth of its time.
+        pub(crate) fn watch_writes(&self, is_watched: bool) {
+            let flags = match is_watched {
+                true => WatchFlags::MODIFY,
+                // A watch looks for something. This never comes.
+                false => WatchFlags::DELETE_SELF,
+            };
+            // Without it, a change is noticed if its process announces it.
+            let _ = inotify::add_watch(&self.notices, &self.wal, flags);
         }
 
         /// Wakes the thread, now or when it waits next.
@@ -134,9 +147,11 @@ mod system {
             Ok(Doorbell::default())
         }
 
-        pub(crate) fn watch(&self, _: &Path) -> io::Result<()> {
+        pub(crate) fn watch(&self) -> io::Result<()> {
             Ok(())
         }
+
+        pub(crate) fn watch_writes(&self, _: bool) {}
 
         pub(crate) fn ring(&self) {
             *lock(&self.is_rung) = true;

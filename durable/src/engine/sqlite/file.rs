@@ -54,6 +54,8 @@ pub(crate) fn open(options: &FileOptions) -> Result<Connection, StoreOpenProblem
     connection.pragma_update(None, "synchronous", options.synchronous)?;
     // A WAL that a long reader has made large becomes small again.
     connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+    // It may be as large before it is copied: a page that is written again and again is copied once.
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", 4000, |_| Ok(()))?;
     connection.pragma_update(None, "cell_size_check", true)?;
     schema::complete(&mut connection)?;
     Ok(connection)

@@ -24,7 +24,7 @@ use crate::servers::{ACTORS, HELLO, Table, WORKERS, Xy, hello, until_closed};
 
 /// The fields that greenroom-http writes.
 const FIELDS: [(HeaderName, HeaderValue); 2] = [
-    (SERVER, HeaderValue::from_static("greenroom-http")),
+    (SERVER, HeaderValue::from_static("greenroom")),
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
 ];
 

@@ -82,7 +82,9 @@ pub(super) async fn serve(
     let framing = Framing::new(&site.limits, host);
     let wire = CheckedSocket::new(&socket, framing, &shared);
     let mut builder = http1::Builder::new();
-    builder.header_read_timeout(None).title_case_headers(true);
+    builder.header_read_timeout(None);
+    // Clients of layer_cake look for the names of fields as they are.
+    builder.title_case_headers(site.form == Answers::LayerCake);
     // A client that has closed its sending side gets its answers.
     builder.half_close(true);
     if site.limits.headers > 100 {

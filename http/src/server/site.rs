@@ -174,6 +174,9 @@ impl Site {
     ) -> RequestProgress<'a> {
         match self.target(head, caller) {
             Ok(RequestTarget::Page(page)) => {
+                if let Some(fixed) = page.fixed_page() {
+                    return counted(&self.counts.others, fixed);
+                }
                 let numbers = self.numbers();
                 let query = head.uri.query().unwrap_or_default().to_owned();
                 RequestProgress::Asks(Asked {

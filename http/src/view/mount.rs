@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use greenroom::spool::{Spool, SpoolStatus};
 use greenroom::unblock;
+use hyper::Response;
+use hyper::body::Bytes;
 use prometheus_client::collector::Collector;
 
 use crate::counts::Numbers;
@@ -17,6 +19,8 @@ use crate::message::HttpResponse;
 pub struct Mount {
     path: &'static str,
     respond: Arc<Respond>,
+    /// The page, if it is always the same and can be sent.
+    fixed: Option<Arc<Response<Bytes>>>,
     /// The spools that a program adds to the page, by their names.
     pub(super) spools: Vec<(String, Arc<dyn Fn() -> SpoolStatus + Send + Sync>)>,
     /// The collectors that a program adds to the page.
@@ -34,6 +38,7 @@ impl Mount {
         Mount {
             path,
             respond: Arc::new(respond),
+            fixed: None,
             spools: Vec::new(),
             collectors: Vec::new(),
         }
@@ -58,7 +63,14 @@ impl Mount {
 
     /// Creates a page that is always the same.
     pub(crate) fn fixed(path: &'static str, page: HttpResponse) -> Self {
-        Mount::new(path, move |_, _, _| page.clone())
+        let fixed = page.clone().complete().ok().map(Arc::new);
+        let mount = Mount::new(path, move |_, _, _| page.clone());
+        Mount { fixed, ..mount }
+    }
+
+    /// Returns the page, if it need not be made.
+    pub(crate) fn fixed_page(&self) -> Option<Response<Bytes>> {
+        self.fixed.as_deref().cloned()
     }
 
     /// Adds the numbers of a spool to the [metrics](crate::metrics), under this name.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::dead::DeadJob;
 use crate::engine::EngineHandle;
 use crate::engine::sim_file::SimFile;
-use crate::engine::sqlite::{self, file::FileOptions};
+use crate::engine::sqlite;
+use crate::engine::sqlite::file::{FileOptions, WAL_PAGES};
 use crate::error::{StoreError, StoreOpenError};
 use crate::journal::{JournalBuilder, JournalState};
 use crate::lease::LeaseBuilder;
@@ -234,6 +235,7 @@ impl StoreBuilder {
                     path: path.clone(),
                     busy_limit: self.busy_limit,
                     synchronous: "FULL",
+                    wal_pages: WAL_PAGES,
                     vfs: None,
                 };
                 let opened = sqlite::open(options, self.limits).await;

@@ -18,6 +18,10 @@ use crate::records::schema;
 /// The oldest SQLite that resets a WAL safely while another connection writes.
 const OLDEST: i32 = 3_051_003;
 
+/// The pages of a WAL that are copied into the file. A page that is written again and again is copied
+/// once.
+pub(crate) const WAL_PAGES: u32 = 4000;
+
 /// How a connection is set up.
 #[derive(Debug, Clone)]
 pub(crate) struct FileOptions {
@@ -25,6 +29,8 @@ pub(crate) struct FileOptions {
     pub(crate) busy_limit: Duration,
     /// A name of `PRAGMA synchronous`; other than `FULL` only in tests.
     pub(crate) synchronous: &'static str,
+    /// The pages of a WAL that are copied; other than [`WAL_PAGES`] only in tests.
+    pub(crate) wal_pages: u32,
     /// A file system of SQLite, for tests.
     pub(crate) vfs: Option<&'static str>,
 }
@@ -54,8 +60,12 @@ pub(crate) fn open(options: &FileOptions) -> Result<Connection, StoreOpenProblem
     connection.pragma_update(None, "synchronous", options.synchronous)?;
     // A WAL that a long reader has made large becomes small again.
     connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
-    // It may be as large before it is copied: a page that is written again and again is copied once.
-    connection.pragma_update_and_check(None, "wal_autocheckpoint", 4000, |_| Ok(()))?;
+    connection.pragma_update_and_check(
+        None,
+        "wal_autocheckpoint",
+        options.wal_pages,
+        |_| Ok(()),
+    )?;
     connection.pragma_update(None, "cell_size_check", true)?;
     schema::complete(&mut connection)?;
     Ok(connection)
@@ -68,6 +78,7 @@ pub(crate) fn open_to_check(path: &Path) -> Result<Connection, StoreOpenProblem>
         path: path.to_owned(),
         busy_limit: Duration::from_secs(5),
         synchronous: "FULL",
+        wal_pages: WAL_PAGES,
         vfs: None,
     };
     let connection = connect(&options, OpenFlags::SQLITE_OPEN_READ_ONLY)?;

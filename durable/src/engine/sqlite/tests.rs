@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ffi};
 
-use super::file::{FileOptions, network_system};
+use super::file::{FileOptions, WAL_PAGES, network_system};
 use crate::error::{StoreOpenProblem, StoreProblem};
 use crate::limits::Limits;
 use crate::records::schema;
@@ -50,6 +50,7 @@ fn options(path: &Path) -> FileOptions {
         path: path.to_owned(),
         busy_limit: Duration::from_secs(5),
         synchronous: "FULL",
+        wal_pages: WAL_PAGES,
         vfs: None,
     }
 }

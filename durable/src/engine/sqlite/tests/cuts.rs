@@ -63,12 +63,13 @@ fn record(recorder: &'static Recorder, synchronous: &'static str) -> Vec<Deed> {
     let mut options = options(&folder.path().join("texts.db"));
     options.vfs = Some(recorder.name);
     options.synchronous = synchronous;
+    // So few that the WAL is copied and begins anew.
+    options.wal_pages = 300;
     greenroom::run(async {
         let store = Store::new(sqlite::open(options, Limits::default()).await.unwrap());
         let queue = texts(&store).await;
         let page = store.journal::<Page>("pages", "a").snapshot_every(3);
         let mut page = page.open().await.unwrap();
-        // More than a thousand pages, so that the WAL is copied and begins anew.
         let filler = "x".repeat(30_000);
         for number in 0..120 {
             let id = number.to_string();
@@ -212,10 +213,15 @@ fn cut_everywhere(deeds: &[Deed], every: u64) -> Result<u64, String> {
     let folder = tempfile::tempdir().unwrap();
     let (mut disk, mut known, mut cuts) = (Disk::default(), Acknowledged::default(), 0);
     let mut lots = Lots(1);
+    // The first transaction has a rollback journal, which is not recorded.
+    let begin = deeds
+        .iter()
+        .position(|deed| matches!(deed, Deed::Sync(Part::Main)));
+    let begin = begin.expect("the file was made");
     for (index, deed) in deeds.iter().enumerate() {
         known.add(deed);
         disk.add(deed);
-        if !lots.next().is_multiple_of(every) {
+        if index < begin || !lots.next().is_multiple_of(every) {
             continue;
         }
         for survivors in [Survivors::Nothing, Survivors::All, Survivors::Sectors] {
@@ -242,7 +248,8 @@ fn cuts_leave_a_whole_store_with_all_that_was_acknowledged() {
     let copied = deeds
         .iter()
         .filter(|deed| matches!(deed, Deed::Sync(Part::Main)));
-    assert!(copied.count() > 1, "the WAL was not copied before the end");
+    // One sync is of the first transaction, and one of the end.
+    assert!(copied.count() > 2, "the WAL was not copied before the end");
     let cuts = cut_everywhere(&deeds, every()).unwrap();
     assert!(cuts > 50, "{cuts} cuts of {} deeds", deeds.len());
 }

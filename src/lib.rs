@@ -226,9 +226,9 @@ pub use pinned::{Hosted, Pinned, Stage, spawn_local};
 pub use request::concurrently::{concurrently, try_concurrently};
 pub use request::{retry::retry, sequentially::sequentially};
 pub use runtime::{
-    ActorStatus, ActorWait, BlockingStats, Builder, Continues, Driver, KeepAlive, LongTurn,
-    Observer, Runtime, ShutdownReport, Stats, TaskBuilder, TaskReport, Warning, note_wait, run,
-    spawn, task, unblock, yield_now,
+    ActorStatus, ActorWait, BlockingStats, Builder, Changes, Continues, Driver, KeepAlive,
+    LongTurn, Observer, Runtime, ShutdownReport, Stats, TaskBuilder, TaskReport, Warning, Watch,
+    note_wait, run, spawn, task, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};

@@ -155,7 +155,7 @@ impl Sleep {
             // another clock may have to fire it then.
             let (clock, kind) = self.clock(kind, cx.waker());
             self.armed = Armed::new(clock, until, kind, cx.waker())
-                .or_else(|| Armed::new(clock_of_the_process(), until, kind, cx.waker()));
+                .or_else(|| Armed::new(TimerThread::clock(), until, kind, cx.waker()));
             if self.armed.is_some() {
                 run::note_wait_for(cx.waker(), WaitsFor::Other("a timer"), || 0);
                 return Poll::Pending;
@@ -173,14 +173,9 @@ impl Sleep {
         {
             return (clock, DeadlineKind::Timeout);
         }
-        let clock = context::clock(kind, waker).unwrap_or_else(clock_of_the_process);
+        let clock = context::clock(kind, waker).unwrap_or_else(TimerThread::clock);
         (clock, kind)
     }
-}
-
-/// Returns the clock that fires a deadline of no runtime.
-fn clock_of_the_process() -> Arc<dyn TimerClock> {
-    TimerThread::get().unwrap_or_else(|error| panic!("cannot start the timer thread: {error}"))
 }
 
 impl Future for Sleep {

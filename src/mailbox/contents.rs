@@ -195,10 +195,10 @@ impl<M> Mailbox<M> {
     }
 
     /// Returns the largest number of messages that were in the queue, of an actor that has received
-    /// some.
-    pub(crate) fn highest(&self) -> usize {
+    /// some. So many are in it now.
+    pub(crate) fn highest(&self, len: usize) -> usize {
         // Relaxed: a number, which publishes nothing.
-        (self.highest.load(global::Ordering::Relaxed) as usize).max(self.len())
+        (self.highest.load(global::Ordering::Relaxed) as usize).max(len)
     }
 
     /// Returns the number of turns that the actor has had, without 2³² for each time that the count has

@@ -161,6 +161,13 @@ impl HostThreads {
         }
     }
 
+    /// Calls `each` with the key of each host and with its actors.
+    pub(super) fn for_each_live(&self, mut each: impl FnMut(usize, &LiveCells)) {
+        for host in self.all() {
+            each(key_of(&host), host.live());
+        }
+    }
+
     /// Returns what the cells of the hosts wait for, as [`LiveCells::noted_waits`] does.
     pub(super) fn noted_waits(&self) -> Vec<(u64, NotedWaits)> {
         let hosts = self.all().into_iter();

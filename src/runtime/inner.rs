@@ -21,6 +21,7 @@ use super::shutdown_state::ShutdownState;
 use super::silence_state::Silence;
 use super::thread_set::ThreadSet;
 use super::thread_set::ThreadStart;
+use super::viewers::Viewers;
 use super::warning::WarningReceiver;
 use crate::directory::Directory;
 use crate::scheduler::{PolicyImpl, Scheduler};
@@ -58,6 +59,7 @@ pub struct Inner {
     /// Empty unless deadlocks are detected.
     pub(crate) waits: ActorWaits,
     pub(crate) silence: Silence,
+    pub(super) viewers: Arc<Viewers>,
     /// The number of counting clones of [`Runtime`](super::Runtime).
     pub(super) counting: AtomicUsize,
     /// The names and groups, made at the first use.
@@ -108,6 +110,7 @@ impl Inner {
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),
             silence: Silence::new(reports_waits),
+            viewers: Arc::new(Viewers::new()),
             options,
             asks: AskList::new(&scheduler.activity),
             waits: ActorWaits::new(&scheduler.activity),

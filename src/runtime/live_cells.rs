@@ -12,18 +12,19 @@
 
 #![expect(unsafe_code, reason = "pointers to live cells; see LIVE-1")]
 
+mod marks;
 mod table;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Waker;
 use std::time::Duration;
 
+pub(crate) use marks::{CellMarks, MarkedWalk};
 use slab::Slab;
-use table::CellTable;
+use table::{CellTable, NextCell};
 
 use crate::contain::KeptWaker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -40,6 +41,9 @@ pub(crate) struct LiveCells {
     most: usize,
 }
 
+/// The samples of a cell, and how often its count of turns began anew.
+type CellSamples = (SampledTurns, u32);
+
 #[derive(Default)]
 struct CellShard {
     closed: bool,
@@ -47,8 +51,8 @@ struct CellShard {
     /// What the cells wait for, by their keys, each with the number of its cell. A cell that has
     /// ended may still be here.
     waits: Vec<(u64, NotedWaits)>,
-    /// The samples of cells that had enough turns, and how often their counts of turns began anew.
-    samples: BTreeMap<usize, (SampledTurns, u32)>,
+    /// The samples of cells that had enough turns.
+    samples: BTreeMap<usize, CellSamples>,
     wakers: Slab<KeptWaker>,
 }
 
@@ -257,7 +261,7 @@ impl LiveCells {
 
     /// Describes every cell that is not in `spare`: its identity, and its state at this moment.
     pub(crate) fn describe_cells(&self, spare: &[TaskKey], mut each: impl FnMut(TaskInfo, Look)) {
-        self.for_each_held(|cell, (sampled, anew)| {
+        self.for_each_held(|cell, samples| {
             if spare.contains(&TaskKey::of_cell(cell)) {
                 return;
             }
@@ -266,17 +270,43 @@ impl LiveCells {
                 let vtable = cell.as_ref().vtable;
                 ((vtable.info)(cell), (vtable.look)(cell))
             };
-            look.turns = look.turns.wrapping_add(u64::from(anew) << 32);
-            look.sampled = sampled;
+            look.add_samples(samples);
             each(info, look);
         });
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Calls `peek` with the next cell of a shard, from this key on, under the lock of the shard. So
+    /// `peek` must call no user code (LIVE-3).
+    pub(crate) fn peek<R>(
+        &self,
+        shard: usize,
+        from: usize,
+        peek: impl FnOnce(usize, PeekedCell<'_>) -> R,
+    ) -> NextCell<R> {
+        let shard = self.shards[shard].lock();
+        match shard.cells.next(from) {
+            NextCell::Cell(key, cell) => {
+                let cell = PeekedCell {
+                    cell,
+                    key,
+                    shard: &shard,
+                };
+                NextCell::Cell(key, peek(key, cell))
+            }
+            NextCell::Free(next) => NextCell::Free(next),
+            NextCell::End => NextCell::End,
+        }
     }
 
     fn for_each_cell(&self, mut each: impl FnMut(NonNull<Header>)) {
         self.for_each_held(|cell, _| each(cell));
     }
 
-    fn for_each_held(&self, mut each: impl FnMut(NonNull<Header>, (SampledTurns, u32))) {
+    fn for_each_held(&self, mut each: impl FnMut(NonNull<Header>, Option<CellSamples>)) {
         for shard in &self.shards {
             let cells = shard.lock().hold_cells();
             for (cell, samples) in cells {
@@ -361,63 +391,59 @@ impl LiveCells {
 impl CellShard {
     /// Returns all cells, each with a reference, so that they can be used without the lock, and with
     /// its samples.
-    fn hold_cells(&self) -> Vec<(NonNull<Header>, (SampledTurns, u32))> {
+    fn hold_cells(&self) -> Vec<(NonNull<Header>, Option<CellSamples>)> {
         let hold = |(key, cell): (usize, NonNull<Header>)| {
             // SAFETY: (LIVE-1) in the table, so not ended.
             unsafe { cell.as_ref() }.retain();
-            let samples = self.samples.get(&key).copied();
-            (cell, samples.unwrap_or_default())
+            (cell, self.samples.get(&key).copied())
         };
         self.cells.entries().map(hold).collect()
     }
 }
 
-/// The state of a live actor at some moment.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ActorStatus {
-    /// The number, name and priority of the actor.
-    pub task: TaskInfo,
-    /// The number of messages that wait in the mailbox.
-    ///
-    /// An actor takes several messages out at once and handles them in turn; those are not
-    /// included. Messages of senders that wait for room are not included either.
-    pub mailbox: usize,
-    /// Whether the actor is neither in a turn nor ready for one, because it waits for a message or
-    /// for something else.
-    pub is_dormant: bool,
-    /// Whether the actor's [`Handle`](crate::Handle), or the [`Join`](crate::Join) made from it,
-    /// still exists.
-    pub has_handle: bool,
-    /// The number of addresses of the actor. Its [`Handle`](crate::Handle) has one of them.
-    pub addresses: usize,
-    /// Where the actor was spawned. `None` unless the runtime warns of
-    /// [long turns](crate::Builder::long_turns) or looks for
-    /// [endless waits](crate::Builder::endless_waits), as debug builds do.
-    pub spawned_at: Option<&'static Location<'static>>,
-    /// The number of incarnations of the actor that have ended: 0 before its first restart.
-    pub incarnation: u64,
-    /// How many messages have given way to newer ones in the mailbox, see
-    /// [`overflow`](crate::ActorBuilder::overflow).
-    pub displaced: u64,
-    /// The number of turns that the actor has had, without the present one. 0 if the runtime [does not
-    /// count](crate::Builder::counting), as the next three.
-    pub turns: u64,
-    /// The number of messages that it has handled in these turns, with those of its sources.
-    pub messages: u64,
-    /// The largest number of messages that have waited in the mailbox, as
-    /// [`mailbox`](ActorStatus::mailbox) counts them.
-    pub highest: usize,
-    /// The times of some of its turns.
-    pub sampled: SampledTurns,
-    /// The total duration of the actor's completed turns. `None` if the runtime has no
-    /// [`observer`](crate::Builder::observer), because turns are not measured then.
-    pub busy: Option<Duration>,
+/// A cell that is looked at under the lock of its shard. So it needs no reference (LIVE-1).
+pub(crate) struct PeekedCell<'a> {
+    cell: NonNull<Header>,
+    key: usize,
+    shard: &'a CellShard,
 }
 
-impl ActorStatus {
-    /// Returns whether the actor waits and its handle was dropped.
-    pub(super) fn is_lonely(&self) -> bool {
-        self.is_dormant && !self.has_handle
+impl PeekedCell<'_> {
+    fn header(&self) -> &Header {
+        // SAFETY: (LIVE-1) in the table, whose lock is held, so not ended.
+        unsafe { self.cell.as_ref() }
     }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.header().id()
+    }
+
+    pub(crate) fn info(&self) -> TaskInfo {
+        // SAFETY: (LIVE-1) not ended, so it has a reference to itself, which it keeps meanwhile.
+        unsafe { (self.header().vtable.info)(self.cell) }
+    }
+
+    /// Returns a snapshot of the cell, as if the look had a reference.
+    pub(crate) fn look(&self) -> Look {
+        // SAFETY: (LIVE-1) as in `info`.
+        let mut look = unsafe { (self.header().vtable.look)(self.cell) };
+        look.others += 1;
+        look.add_samples(self.shard.samples.get(&self.key).copied());
+        look
+    }
+
+    /// Returns what the cell waited for at the end of its last turn, unless that was a message.
+    pub(crate) fn waits(&self) -> NotedWaits {
+        match self.shard.waits.get(self.key) {
+            Some((id, waits)) if *id == self.id() => *waits,
+            _ => NotedWaits::NONE,
+        }
+    }
+}
+
+/// An actor, as it is at a look.
+pub(crate) struct SeenActor {
+    pub(crate) info: TaskInfo,
+    pub(crate) look: Look,
+    pub(crate) waits: NotedWaits,
 }

@@ -5,48 +5,11 @@ use std::task::Waker;
 
 use super::engine::DueEffects;
 use super::handle::Runtime;
-use super::live_cells::ActorStatus;
-use super::silence::{SeenActor, SeenActors};
+use super::live_cells::SeenActor;
+use super::status::{ActorWait, TaskReport};
 use super::warning::write_task;
 use crate::task::run::note_wait_for;
 use crate::task::{TaskInfo, WaitsFor};
-
-/// What an actor waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ActorWait {
-    /// A message, or one of its own sources.
-    Message,
-    /// The answer of this actor.
-    Answer(TaskInfo),
-    /// Room in the mailbox of this actor.
-    Room(TaskInfo),
-    /// The end of this actor.
-    End(TaskInfo),
-    /// What a future has [noted](crate::note_wait()), such as `"a timer"`.
-    Noted(&'static str),
-    /// Something that nothing has noted: a socket, for example, or a foreign channel. Without the
-    /// option [`endless_waits`](crate::Builder::endless_waits), this is all that is known of an
-    /// actor that waits for no message.
-    Other,
-}
-
-/// A live actor or a pending plain task, and what it waits for.
-///
-/// It displays as one line, for example
-/// `"a" #1 (src/main.rs:12) waits for the answer of "b" #2`. A plain task without a name is called
-/// after its type.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct TaskReport {
-    /// The actor or task.
-    pub task: TaskInfo,
-    /// The state of the actor; `None` for a plain task.
-    pub actor: Option<ActorStatus>,
-    /// What it waits for; empty for an actor that is in a turn, or is ready for one. One of them is
-    /// enough to wake it. Of a plain task it is not known, so this is [`ActorWait::Other`].
-    pub waits: Vec<ActorWait>,
-}
 
 impl Runtime {
     /// Returns what each live actor waits for, the oldest actor first, and then the plain tasks that
@@ -87,10 +50,11 @@ impl Runtime {
         // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
         self.inner.engine().apply(&self.inner, DueEffects::All);
         let seen = self.inner.see_actors();
+        let who = |id| Some(seen.actors.get(&id)?.info.clone());
         let actor = |actor: &SeenActor| TaskReport {
             task: actor.info.clone(),
             actor: Some(self.inner.status_of(actor)),
-            waits: seen.waits_of(actor),
+            waits: waits_of(actor, who),
         };
         let task = |task| TaskReport {
             task,
@@ -182,34 +146,31 @@ impl fmt::Display for TaskReport {
     }
 }
 
-impl SeenActors {
-    /// Returns what an actor waits for.
-    fn waits_of(&self, actor: &SeenActor) -> Vec<ActorWait> {
-        let SeenActor { look, waits, .. } = actor;
-        if !look.is_dormant {
-            return Vec::new();
-        }
-        let noted = match look.is_receiving {
-            true => &[],
-            false => waits.as_slice(),
-        };
-        let known = noted.iter().filter_map(|wait| {
-            let to = || Some(self.actors.get(&wait.to)?.info.clone());
-            Some(match wait.for_what {
-                WaitsFor::Answer => ActorWait::Answer(to()?),
-                WaitsFor::Room => ActorWait::Room(to()?),
-                WaitsFor::End => ActorWait::End(to()?),
-                WaitsFor::Other(what) => ActorWait::Noted(what),
-            })
-        });
-        let mut all: Vec<ActorWait> = known.collect();
-        // The look itself holds a reference.
-        let has_others = look.others as usize > all.len() + 1;
-        if look.is_receiving {
-            all.push(ActorWait::Message);
-        } else if has_others || all.is_empty() {
-            all.push(ActorWait::Other);
-        }
-        all
+/// Returns what an actor waits for. `who` returns the live actor with a number.
+pub(super) fn waits_of(actor: &SeenActor, who: impl Fn(u64) -> Option<TaskInfo>) -> Vec<ActorWait> {
+    let SeenActor { look, waits, .. } = actor;
+    if !look.is_dormant {
+        return Vec::new();
     }
+    let noted = match look.is_receiving {
+        true => &[],
+        false => waits.as_slice(),
+    };
+    let known = noted.iter().filter_map(|wait| {
+        Some(match wait.for_what {
+            WaitsFor::Answer => ActorWait::Answer(who(wait.to)?),
+            WaitsFor::Room => ActorWait::Room(who(wait.to)?),
+            WaitsFor::End => ActorWait::End(who(wait.to)?),
+            WaitsFor::Other(what) => ActorWait::Noted(what),
+        })
+    });
+    let mut all: Vec<ActorWait> = known.collect();
+    // The look itself holds a reference.
+    let has_others = look.others as usize > all.len() + 1;
+    if look.is_receiving {
+        all.push(ActorWait::Message);
+    } else if has_others || all.is_empty() {
+        all.push(ActorWait::Other);
+    }
+    all
 }

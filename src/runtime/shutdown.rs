@@ -143,7 +143,7 @@ impl Inner {
         self.shutdown.wait_until(deadline, have_ended);
     }
 
-    /// Ends the shutdown: removes all names, and sets the report as `ShutdownState` does.
+    /// Ends the shutdown: removes all names, ends all watches, and sets the report as `ShutdownState` does.
     pub(crate) fn set_report(
         &self,
         alive: usize,
@@ -152,6 +152,7 @@ impl Inner {
     ) {
         // Also if there never were any names: one that comes from now on must find a closed table.
         self.directory_made().close();
+        self.viewers.end();
         self.shutdown.set_report(alive, left, left_behind);
     }
 
@@ -226,6 +227,7 @@ impl Inner {
             self.scheduler.interrupt();
         }
         self.declared.end();
+        self.viewers.end();
         self.shutdown.progress();
         self.hosts.finish();
         // From now on no worker fires timers. A thread that still waits for a deadline, in a drop
@@ -241,8 +243,10 @@ impl Inner {
         self.blocking.close();
         self.drain_until(turn_ends, |_| self.blocking.threads() == 0);
         let blocking = self.blocking.threads();
+        self.drain_until(turn_ends, |_| !self.viewers.has_thread());
+        let walking = usize::from(self.viewers.has_thread());
         let leaving = self.threads.join(a_turn_after(deadline));
-        (pinned + workers + blocking + leaving, staying)
+        (pinned + workers + blocking + walking + leaving, staying)
     }
 
     /// Waits until `done`, at most until `deadline`. Drops what is pushed meanwhile: there may be no

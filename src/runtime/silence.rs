@@ -25,13 +25,14 @@ use std::time::Duration;
 
 use super::deadlock::{Edge, Who, wait_cycles};
 use super::inner::Inner;
-use super::live_cells::ActorStatus;
+use super::live_cells::SeenActor;
 use super::silence_state::{EndlessWait, Findings};
+use super::status::ActorStatus;
 use super::warning::Warning;
 use crate::error::Deadlock;
 use crate::scheduler::{ActivityCount, PolicyImpl};
 use crate::sync::atomic::{Ordering, fence};
-use crate::task::{Look, NotedWait, NotedWaits, TaskInfo, WaitsFor};
+use crate::task::{NotedWait, NotedWaits, TaskInfo, WaitsFor};
 use crate::timers::Left;
 
 /// How long nothing runs before a thread looks. The tests here look themselves.
@@ -40,13 +41,6 @@ const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 3600 } else { 2 })
 /// How long nothing runs before a thread looks for the waits that the last look has found: time for
 /// polls that wake each other.
 const SILENCE_AGAIN: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 20 });
-
-/// An actor, as it is at a look.
-pub(super) struct SeenActor {
-    pub(super) info: TaskInfo,
-    pub(super) look: Look,
-    pub(super) waits: NotedWaits,
-}
 
 /// All actors of a runtime, by their numbers.
 pub(super) struct SeenActors {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
-use super::live_cells::ActorStatus;
+use super::status::ActorStatus;
 use super::warning::Warning;
 use crate::error::Deadlock;
 use crate::instant::Instant;

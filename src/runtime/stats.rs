@@ -4,71 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use super::blocking_pool::BlockingStats;
 use super::engine::DueEffects;
 use super::handle::Runtime;
 use super::inner::Inner;
-use super::live_cells::ActorStatus;
+use super::status::{ActorStatus, Stats};
 use super::warning::{Topic, Warning};
-use crate::scheduler::WorkerStats;
 use crate::task::{Look, TaskInfo, TaskKey};
-
-/// Statistics of a runtime: what it has done since it was built, and what it has to do.
-///
-/// Returned by [`Runtime::stats`](crate::Runtime::stats).
-///
-/// Each number is exact for some moment, but the numbers are read one after the other while the
-/// runtime runs. They agree with each other only if nothing runs.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Stats {
-    /// The counters of each worker, by index.
-    pub workers: Vec<WorkerStats>,
-    /// The number of tasks and actors that are ready and wait for a worker, in all queues. Those
-    /// that wait for a pinned thread are not included.
-    pub queued: usize,
-    /// How many of `queued` were pushed from outside the workers and wait for any worker. This is 0
-    /// with a policy other than [`Stealing`](crate::policy::Stealing), which may keep its queues as
-    /// it likes.
-    pub injector: usize,
-    /// The number of live plain tasks that have gone pending at least once.
-    ///
-    /// A task that waits for its first poll, or is in it, is not counted. Tasks on pinned threads
-    /// are.
-    pub tasks: usize,
-    /// The threads for blocking calls, and the calls that wait for one.
-    pub blocking: BlockingStats,
-    /// Whether the turns and messages of actors are [counted](crate::Builder::counting).
-    pub is_counting: bool,
-    /// The live actors of this runtime, including those on pinned threads and detached ones, in no
-    /// particular order.
-    pub actors: Vec<ActorStatus>,
-}
-
-impl Stats {
-    /// Returns the sum over all workers.
-    pub fn total(&self) -> WorkerStats {
-        let mut total = WorkerStats::default();
-        for worker in &self.workers {
-            total.runs += worker.runs;
-            total.steals += worker.steals;
-            total.injector_takes += worker.injector_takes;
-            total.parks += worker.parks;
-            total.wake_ups += worker.wake_ups;
-            total.queued += worker.queued;
-        }
-        total
-    }
-
-    /// Returns the number of actors that are dormant and whose [`Handle`](crate::Handle) was
-    /// dropped.
-    ///
-    /// Many of these are in regular use through their addresses. If the number only grows, look for
-    /// actors that keep their own address: such an actor never ends for want of senders.
-    pub fn dormant_without_handle(&self) -> usize {
-        self.actors.iter().filter(|actor| actor.is_lonely()).count()
-    }
-}
 
 impl Runtime {
     /// Returns statistics: what this runtime has done since it was built, and what it has to do.
@@ -185,6 +126,14 @@ impl Inner {
     fn stats(&self) -> Stats {
         let mut actors = Vec::new();
         self.describe_actors(|status| actors.push(status));
+        Stats {
+            actors,
+            ..self.figures()
+        }
+    }
+
+    /// Returns the statistics without the actors.
+    pub(super) fn figures(&self) -> Stats {
         let (injector, own, mut elsewhere) = self.scheduler.lens();
         elsewhere += self.engine().len();
         let counters = self.scheduler.counters.iter().zip(&own);
@@ -196,7 +145,7 @@ impl Inner {
             tasks: self.live.tasks() + self.hosts.tasks(),
             blocking: self.blocking.stats(),
             is_counting: self.options.counting,
-            actors,
+            actors: Vec::new(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::live_cells::ActorStatus;
+use super::status::ActorStatus;
 use crate::contain::{Panic, contain};
 use crate::error::Deadlock;
 use crate::stderr::print_line;

@@ -269,6 +269,17 @@ pub(crate) struct Look {
     pub(crate) others: u32,
 }
 
+impl Look {
+    /// Adds the samples that the list of live cells has of the cell, and how often its count of turns
+    /// has begun anew.
+    pub(crate) fn add_samples(&mut self, samples: Option<(SampledTurns, u32)>) {
+        if let Some((sampled, anew)) = samples {
+            self.turns = self.turns.wrapping_add(u64::from(anew) << 32);
+            self.sampled = sampled;
+        }
+    }
+}
+
 /// Returns whether this waker wakes a cell.
 #[inline]
 pub(super) fn is_waker(waker: &Waker) -> bool {

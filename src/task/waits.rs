@@ -14,7 +14,7 @@ use std::fmt;
 use std::task::Waker;
 
 /// What an actor is waited for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WaitsFor {
     Answer,
     /// Room in its mailbox.
@@ -38,7 +38,7 @@ impl fmt::Display for WaitsFor {
 }
 
 /// A wait for the actor with this number, or for no actor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NotedWait {
     pub(crate) to: u64,
     pub(crate) for_what: WaitsFor,

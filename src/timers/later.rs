@@ -30,6 +30,14 @@ pub(crate) fn call_after(
 }
 
 impl TimerThread {
+    /// Returns the clock that fires a deadline of no runtime.
+    ///
+    /// # Panics
+    /// If the operating system does not start the thread.
+    pub(crate) fn clock() -> Arc<dyn TimerClock> {
+        TimerThread::get().unwrap_or_else(|error| panic!("cannot start the timer thread: {error}"))
+    }
+
     /// Calls a function after this time, on the timer thread of the process.
     ///
     /// # Errors

@@ -24,11 +24,11 @@ use greenroom::time::{
 };
 use greenroom::{
     ActorBuilder, ActorStatus, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
-    BuildError, Builder, Context, Current, Deadlock, Detached, End, Fault, FlatError, Handle,
-    HostFault, Hosted, Join, KeepAlive, Overflow, Panic, Permit, Pinned, Refusal, RefusalKind,
-    Reply, Request, Runtime, SendError, ShutdownReport, SourceGuard, SpawnError, SpawnProblem,
-    Stage, Stats, Task, TaskBuilder, TaskLocals, TaskSet, TellError, UnhandledFault, Unsent,
-    UrgentError, WeakAddress, WorkerStats, actor, concurrently, try_concurrently,
+    BuildError, Builder, Changes, Context, Current, Deadlock, Detached, End, Fault, FlatError,
+    Handle, HostFault, Hosted, Join, KeepAlive, Overflow, Panic, Permit, Pinned, Refusal,
+    RefusalKind, Reply, Request, Runtime, SendError, ShutdownReport, SourceGuard, SpawnError,
+    SpawnProblem, Stage, Stats, Task, TaskBuilder, TaskLocals, TaskSet, TellError, UnhandledFault,
+    Unsent, UrgentError, Watch, WeakAddress, WorkerStats, actor, concurrently, try_concurrently,
 };
 
 use crate::support::{WATCH, drive, within};
@@ -152,7 +152,7 @@ fn policies_and_stats_are_send_and_sync_and_runnables_are_send() {
     table! {
         Send Sync Unpin: Stealing, Polling, Sharing, Prioritized, TaskInfo, Setup;
         Send - Unpin: Runnable, <Stealing as Policy>::Worker;
-        Send Sync Unpin: KeepAlive, Stats, WorkerStats, ActorStatus;
+        Send Sync Unpin: KeepAlive, Stats, WorkerStats, ActorStatus, Watch, Changes;
     }
 }
 
@@ -368,6 +368,7 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: Ask<'static, Torn, Torn, Torn>;
         Safe: Sleep, Interval, Instant, MissedTicks, TimedOut;
         Safe: ShutdownReport, Stats, WorkerStats, ActorStatus, TaskInfo, Runnable, Current, Detached;
+        Safe: Watch, Changes;
         Safe: AskError, AskDetail, AskCause, End, AdoptError<Torn, Torn>, Deadlock, Fault, Panic, HostFault, SpawnProblem, Refusal, RefusalKind;
         Safe: Overflow, UrgentError;
         Safe: RetryIntervals, IntervalsError, First<u32>;

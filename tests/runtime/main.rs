@@ -45,3 +45,4 @@ mod task_sets;
 mod task_wakers;
 mod thread_locals;
 mod waker_panics;
+mod watch;

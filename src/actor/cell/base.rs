@@ -228,7 +228,7 @@ where
             // Relaxed: a number, which publishes nothing.
             look.messages = base.messages.load(Relaxed);
             look.turns = core.mailbox.turns();
-            look.highest = match (core.mailbox.highest(), look.messages) {
+            look.highest = match (core.mailbox.highest(look.mailbox), look.messages) {
                 // It has received nothing, or its first message in this turn.
                 (1, 0) => look.mailbox,
                 (highest, _) => highest,

@@ -28,6 +28,15 @@ pub(super) struct CellTable {
 #[derive(Clone, Copy)]
 pub(super) struct CellSlot(*mut Header);
 
+/// What comes next in a table.
+pub(crate) enum NextCell<T> {
+    /// A cell, or what was made of it, at this index.
+    Cell(usize, T),
+    /// No cell before this index.
+    Free(usize),
+    End,
+}
+
 impl CellSlot {
     fn free(before: Option<usize>) -> Self {
         let number = before.map_or(0, |index| index + 1);
@@ -92,6 +101,18 @@ impl CellTable {
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, NonNull<Header>)> {
         let at = |index: usize| Some((index, self.chunks[index / CHUNK][index % CHUNK].cell()?));
         (0..self.used).rev().filter_map(at)
+    }
+
+    /// Returns the first cell from this index on, if there is one among as many slots as a chunk has.
+    pub(super) fn next(&self, from: usize) -> NextCell<NonNull<Header>> {
+        let end = self.used.min(from.saturating_add(CHUNK));
+        let cell = |index: usize| self.chunks[index / CHUNK][index % CHUNK].cell();
+        let found = (from..end).find_map(|index| Some((index, cell(index)?)));
+        match found {
+            Some((index, cell)) => NextCell::Cell(index, cell),
+            None if end < self.used => NextCell::Free(end),
+            None => NextCell::End,
+        }
     }
 
     fn at(&mut self, index: usize) -> &mut CellSlot {

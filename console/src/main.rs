@@ -1,0 +1,197 @@
+//! Looks at a running program in a terminal.
+//!
+//! One thread reads keys, and one does all else: it reads lines, applies and draws them.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture, Event};
+use crossterm::execute;
+use greenroom_console::feed::{Fed, LineFeed, LineRecord, Origin};
+use greenroom_console::input::action;
+use greenroom_console::session::{Demand, Session};
+use greenroom_console::view::Outlook;
+use lexopt::prelude::*;
+use ratatui::DefaultTerminal;
+use tokio::sync::mpsc;
+
+const USAGE: &str = "\
+Usage: greenroom-console [OPTIONS] URL|SOCKET
+       greenroom-console --replay FILE
+
+Looks at a running program that mounts a console, such as http://127.0.0.1:5050 or the path of its
+Unix socket: what is stuck, slow, growing or faulting, and why.
+
+  --token-file FILE   the file of the token, if the program asks for one
+  --record FILE       writes what comes into a new file
+  --replay FILE       shows what was recorded, at the same pace
+  --help              this text
+
+The key ? shows all keys.";
+
+/// The keys that wait to be read.
+const KEYS: usize = 64;
+
+struct ConsoleOptions {
+    origin: Origin,
+    record: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("{error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(options) {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(failure)) => {
+            eprintln!("greenroom-console: {failure}");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("greenroom-console: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options() -> Result<ConsoleOptions, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_env();
+    let (mut endpoint, mut token, mut record, mut replay) = (None, None, None, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("token-file") => token = Some(PathBuf::from(parser.value()?)),
+            Long("record") => record = Some(PathBuf::from(parser.value()?)),
+            Long("replay") => replay = Some(PathBuf::from(parser.value()?)),
+            Long("help") | Short('h') => {
+                println!("{USAGE}");
+                std::process::exit(0);
+            }
+            Value(word) if endpoint.is_none() => endpoint = Some(word.parse()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let token = token.map(|path| token_of(&path)).transpose()?;
+    let origin = match (endpoint, replay) {
+        (Some(endpoint), None) => Origin::Live(endpoint, token),
+        (None, Some(path)) if record.is_none() => Origin::Record(path),
+        (None, None) => return Err("a URL or the path of a socket is missing".into()),
+        _ => return Err("a replay has no connection, and is not recorded again".into()),
+    };
+    Ok(ConsoleOptions { origin, record })
+}
+
+fn token_of(path: &std::path::Path) -> Result<String, lexopt::Error> {
+    let read = std::fs::read_to_string(path);
+    let token = read.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(token.trim().to_owned())
+}
+
+/// Runs until the user ends it. Returns what has made it impossible to go on.
+fn run(options: ConsoleOptions) -> io::Result<Option<String>> {
+    let record = match &options.record {
+        Some(path) => match LineRecord::create(path) {
+            Ok(record) => Some(record),
+            Err(error) => return Ok(Some(format!("{}: {error}", path.display()))),
+        },
+        None => None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    // It also restores the terminal when the program panics.
+    let mut terminal = ratatui::try_init()?;
+    let mut end = execute!(io::stdout(), EnableMouseCapture);
+    let session = Session::new(&options.origin, record);
+    let mut failure = Ok(None);
+    if end.is_ok() {
+        failure = runtime.block_on(look(&mut terminal, session, &options.origin));
+        end = execute!(io::stdout(), DisableMouseCapture);
+    }
+    ratatui::restore();
+    // A thread that waits for a key ends with the process.
+    runtime.shutdown_background();
+    end.and(failure)
+}
+
+/// Sends the events of the terminal, from a thread of their own.
+fn events() -> io::Result<mpsc::Receiver<io::Result<Event>>> {
+    let (sender, events) = mpsc::channel(KEYS);
+    let read = move || {
+        loop {
+            let event = crossterm::event::read();
+            let is_last = event.is_err();
+            if sender.blocking_send(event).is_err() || is_last {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("keys".to_owned()).spawn(read)?;
+    Ok(events)
+}
+
+async fn look(
+    terminal: &mut DefaultTerminal,
+    mut session: Session,
+    origin: &Origin,
+) -> io::Result<Option<String>> {
+    let is_live = matches!(origin, Origin::Live(..));
+    let mut events = events()?;
+    let mut feed = Some(LineFeed::begin(origin, false));
+    draw(terminal, &mut session)?;
+    loop {
+        let demand = tokio::select! {
+            // A key is served before the next lines.
+            biased;
+            event = events.recv() => {
+                let Some(event) = event else { return Ok(None) };
+                let Some(action) = action(&event?, session.screen.is_typing()) else {
+                    continue;
+                };
+                match session.act(action) {
+                    Outlook::Leave => return Ok(None),
+                    // A program cuts a viewer that does not read, so a pause ends the connection.
+                    Outlook::TogglePause if is_live => {
+                        let is_on = !session.is_paused();
+                        feed = is_on.then(|| LineFeed::begin(origin, false));
+                    }
+                    _ => {}
+                }
+                Demand::Draw
+            }
+            fed = next(&mut feed), if !session.is_paused() => match fed {
+                Some(fed) => session.take(fed),
+                None => {
+                    feed = None;
+                    Demand::Nothing
+                }
+            }
+        };
+        match demand {
+            Demand::Nothing => continue,
+            Demand::Draw => {}
+            Demand::Reconnect => feed = Some(LineFeed::begin(origin, true)),
+            Demand::Fail(failure) => return Ok(Some(failure)),
+        }
+        draw(terminal, &mut session)?;
+    }
+}
+
+/// Waits for what comes next, or forever.
+async fn next(feed: &mut Option<LineFeed>) -> Option<Fed> {
+    match feed {
+        Some(feed) => feed.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn draw(terminal: &mut DefaultTerminal, session: &mut Session) -> io::Result<()> {
+    let Session { model, screen, .. } = session;
+    terminal.draw(|frame| screen.draw(model, frame.area(), frame.buffer_mut()))?;
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! What happens to the lines of a feed: they are recorded, applied to a model, and drawn.
+
+use crate::feed::{Fed, LineRecord, Origin};
+use crate::input::Action;
+use crate::model::{Applied, BadLine, Model};
+use crate::view::{LinkStatus, Outlook, Screen};
+
+/// What has to be done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Demand {
+    /// To wait.
+    Nothing,
+    /// To draw.
+    Draw,
+    /// To connect again, and to draw.
+    Reconnect,
+    /// To end, with what is to be said.
+    Fail(String),
+}
+
+/// A model, its screen, and what is known of the connection.
+#[derive(Debug)]
+pub struct Session {
+    /// What is known of the program.
+    pub model: Model,
+    /// What is shown of it.
+    pub screen: Screen,
+    record: Option<LineRecord>,
+    is_live: bool,
+    is_paused: bool,
+    status: LinkStatus,
+}
+
+impl Session {
+    /// Creates a session that knows nothing yet.
+    pub fn new(origin: &Origin, record: Option<LineRecord>) -> Self {
+        let (name, is_live) = match origin {
+            Origin::Live(endpoint, _) => (endpoint.to_string(), true),
+            Origin::Record(path) => (path.display().to_string(), false),
+        };
+        Session {
+            model: Model::default(),
+            screen: Screen::new(&name),
+            record,
+            is_live,
+            is_paused: false,
+            status: LinkStatus::Connecting,
+        }
+    }
+
+    /// Returns whether nothing is to be read meanwhile.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Takes what a feed has read.
+    pub fn take(&mut self, fed: Fed) -> Demand {
+        match fed {
+            Fed::Begins => {
+                self.model.begin();
+                self.set(LinkStatus::Connecting);
+                Demand::Draw
+            }
+            Fed::Lines(lines) => self.take_lines(&lines),
+            Fed::Lost(why, seconds) => {
+                if !matches!(self.status, LinkStatus::Lost(..)) {
+                    let text = format!("the connection is lost: {why}");
+                    self.model.note("warning", &text, None);
+                }
+                self.set(LinkStatus::Lost(crate::model::escape(&why), seconds));
+                Demand::Draw
+            }
+            Fed::Refused(why) => Demand::Fail(why),
+            Fed::Over => {
+                self.set(LinkStatus::Ended("the record is over".to_owned()));
+                Demand::Draw
+            }
+        }
+    }
+
+    fn take_lines(&mut self, lines: &[u8]) -> Demand {
+        if let Some(record) = &mut self.record
+            && let Err(error) = record.write(lines)
+        {
+            return Demand::Fail(format!("the record cannot be written: {error}"));
+        }
+        let mut demand = Demand::Nothing;
+        let whole = lines
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        for line in whole {
+            match self.model.apply(line) {
+                Ok(Applied::Part) => {}
+                Ok(Applied::Refreshed) => {
+                    self.refreshed();
+                    demand = Demand::Draw;
+                }
+                Ok(Applied::Ends(why)) => {
+                    self.model
+                        .note("note", &format!("the program ends: {why}"), None);
+                    self.set(LinkStatus::Ended(why));
+                    demand = Demand::Draw;
+                }
+                Err(error @ BadLine::Protocol(_)) => return Demand::Fail(error.to_string()),
+                Err(error) => return self.reject(&error),
+            }
+        }
+        demand
+    }
+
+    /// Notes that a refresh is complete.
+    fn refreshed(&mut self) {
+        let status = match self.is_live {
+            true => LinkStatus::Live,
+            false => LinkStatus::Replaying,
+        };
+        self.set(status);
+        if let Some(record) = &mut self.record {
+            // The next line that cannot be written says so.
+            let _ = record.flush();
+        }
+    }
+
+    /// Gives up a connection whose next line is of no use.
+    fn reject(&mut self, error: &BadLine) -> Demand {
+        self.model
+            .note("warning", &format!("{error}; connecting again"), None);
+        match self.is_live {
+            true => {
+                self.set(LinkStatus::Lost(error.to_string(), 1));
+                Demand::Reconnect
+            }
+            false => Demand::Fail(format!("the record is not whole: {error}")),
+        }
+    }
+
+    fn set(&mut self, status: LinkStatus) {
+        self.status = status;
+        let shown = match self.is_paused {
+            true => LinkStatus::Paused,
+            false => self.status.clone(),
+        };
+        self.screen.set_status(shown);
+    }
+
+    /// Does what a key or the mouse asks for.
+    pub fn act(&mut self, action: Action) -> Outlook {
+        let outlook = self.screen.act(action, &self.model);
+        if outlook == Outlook::TogglePause {
+            self.is_paused ^= true;
+            self.set(self.status.clone());
+        }
+        self.model.follow(self.screen.wants());
+        outlook
+    }
+}

@@ -1,0 +1,254 @@
+//! Small things that all views draw with.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::input::ViewName;
+use crate::model::{ActorState, Model};
+use crate::why::{LinkKind, Trouble, duration};
+
+pub(super) const PLAIN: Style = Style::new();
+pub(super) const DIM: Style = Style::new().fg(Color::DarkGray);
+pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(super) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
+pub(super) const HEAD: Style = Style::new().fg(Color::Black).bg(Color::Green);
+pub(super) const ACCENT: Style = Style::new().fg(Color::Black).bg(Color::Cyan);
+pub(super) const ALARM: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
+
+/// The views that have a number.
+pub(super) const TABS: [ViewName; 5] = [
+    ViewName::Runtime,
+    ViewName::Actors,
+    ViewName::Why,
+    ViewName::Services,
+    ViewName::Log,
+];
+
+/// How the connection is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkStatus {
+    /// It is being made.
+    Connecting,
+    /// Lines come.
+    Live,
+    /// Lines of a record come.
+    Replaying,
+    /// All lines have come, or the program has ended, for this reason.
+    Ended(String),
+    /// It is lost, for this reason, and will be tried again in so many seconds.
+    Lost(String, u64),
+    /// Nothing is read meanwhile.
+    Paused,
+}
+
+impl LinkStatus {
+    /// Returns what the screen says.
+    pub fn text(&self) -> String {
+        match self {
+            LinkStatus::Connecting => "connecting".to_owned(),
+            LinkStatus::Live => "live".to_owned(),
+            LinkStatus::Replaying => "record".to_owned(),
+            LinkStatus::Ended(why) => format!("ended: {why}"),
+            LinkStatus::Lost(why, seconds) => format!("lost: {why}; again in {seconds} s"),
+            LinkStatus::Paused => "paused".to_owned(),
+        }
+    }
+}
+
+/// Writes a text that ends with the area, and returns the column behind it.
+pub(super) fn put(
+    buffer: &mut Buffer,
+    area: Rect,
+    column: u16,
+    row: u16,
+    text: &str,
+    style: Style,
+) -> u16 {
+    if column >= area.width || row >= area.height {
+        return column;
+    }
+    let room = usize::from(area.width - column);
+    let (x, y) = (area.x + column, area.y + row);
+    let (end, _) = buffer.set_stringn(x, y, text, room, style);
+    // A text that was cut says so.
+    if ratatui::text::Span::raw(text).width() > room
+        && let Some(cell) = buffer.cell_mut((area.right() - 1, y))
+    {
+        cell.set_symbol("…");
+    }
+    end - area.x
+}
+
+/// Gives a row a style.
+pub(super) fn fill(buffer: &mut Buffer, area: Rect, row: u16, style: Style) {
+    if row < area.height {
+        let line = Rect::new(area.x, area.y + row, area.width, 1);
+        buffer.set_style(line, style);
+    }
+}
+
+/// Writes a heading with a rule behind it.
+pub(super) fn heading(buffer: &mut Buffer, area: Rect, row: u16, text: &str) {
+    if row >= area.height {
+        return;
+    }
+    let end = put(buffer, area, 0, row, text, BOLD);
+    let rest = usize::from(area.width.saturating_sub(end + 1));
+    put(buffer, area, end + 1, row, &"─".repeat(rest), DIM);
+}
+
+/// Draws the first line of the screen: what is looked at, and how the connection is.
+pub(super) fn head(
+    model: &Model,
+    origin: &str,
+    status: &LinkStatus,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    fill(buffer, area, 0, HEAD);
+    let state = status.text();
+    let is_alarm = matches!(status, LinkStatus::Lost(..) | LinkStatus::Ended(_));
+    let style = if is_alarm {
+        ALARM.bg(Color::Black)
+    } else {
+        HEAD
+    };
+    let mut text = format!(" {origin}");
+    if let Some(program) = model.program() {
+        text += &format!("  pid {}  greenroom {}", program.pid, program.greenroom);
+        text += &format!("  up {}", duration(model.figures().uptime_ms * 1_000));
+    }
+    let width = state.chars().count() as u16 + 2;
+    // What went wrong matters more than where it was.
+    let begin = area.width.saturating_sub(width).max(area.width / 4);
+    let left = Rect::new(area.x, area.y, begin, 1);
+    put(buffer, left, 0, 0, &text, HEAD);
+    put(buffer, area, begin, 0, &format!(" {state} "), style);
+}
+
+/// Returns the name of a view.
+pub(super) fn tab_name(tab: ViewName) -> &'static str {
+    match tab {
+        ViewName::Runtime => "Runtime",
+        ViewName::Actors | ViewName::One => "Actors",
+        ViewName::Why => "Why",
+        ViewName::Services => "Services",
+        ViewName::Log => "Log",
+    }
+}
+
+/// Returns what may be done in a view.
+pub(super) fn subtitle(view: ViewName) -> &'static str {
+    match view {
+        ViewName::Runtime | ViewName::Log => "Enter opens",
+        ViewName::Actors => "Enter opens, w: why",
+        ViewName::One => "w: why, Esc: back",
+        ViewName::Why => "Enter: the actor",
+        ViewName::Services => "",
+    }
+}
+
+/// Returns the colour of a kind of suspects.
+pub(super) fn trouble_style(trouble: Trouble) -> Style {
+    let color = match trouble {
+        Trouble::Stuck => Color::Red,
+        Trouble::Slow => Color::Yellow,
+        Trouble::Growing => Color::Magenta,
+        Trouble::Faulting => Color::LightRed,
+    };
+    PLAIN.fg(color).add_modifier(Modifier::BOLD)
+}
+
+/// Returns the style of a link of a chain.
+pub(super) fn link_style(kind: LinkKind) -> Style {
+    match kind {
+        LinkKind::Step => PLAIN,
+        LinkKind::Remark => DIM,
+        LinkKind::Cause => ALARM,
+    }
+}
+
+/// Returns the letter of a state, and its style.
+pub(super) fn state_letter(state: ActorState) -> (&'static str, Style) {
+    match state {
+        ActorState::Unseen => (" ", PLAIN),
+        ActorState::Idles => ("w", DIM),
+        ActorState::Ready => ("r", PLAIN.fg(Color::Yellow)),
+        ActorState::Runs => ("R", PLAIN.fg(Color::Green)),
+    }
+}
+
+/// Returns a number with its thousands apart.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Returns a number in at most five characters: `999`, `12.3k`, `4567k`, `12.3M`.
+pub(super) fn short(number: u64) -> String {
+    let tenth = |unit: u64, name: &str| {
+        let (whole, part) = (number / unit, number % unit * 10 / unit);
+        match whole {
+            0..100 => format!("{whole}.{part}{name}"),
+            _ => format!("{whole}{name}"),
+        }
+    };
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => tenth(1_000, "k"),
+        1_000_000..1_000_000_000 => tenth(1_000_000, "M"),
+        _ => tenth(1_000_000_000, "G"),
+    }
+}
+
+/// Returns the heights of the last values as characters, as many as there is room for.
+pub(super) fn sparkline<'a>(
+    values: impl DoubleEndedIterator<Item = &'a u64>,
+    room: usize,
+) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let mut last: Vec<u64> = values.rev().take(room).copied().collect();
+    last.reverse();
+    let most = last.iter().copied().max().unwrap_or(0).max(1);
+    let bar = |value: &u64| match value {
+        0 => ' ',
+        value => BARS[(value.saturating_mul(7) / most) as usize],
+    };
+    last.iter().map(bar).collect()
+}
+
+/// Returns a time of the day in UTC, of a Unix time.
+pub(super) fn clock(at_ms: u64) -> String {
+    if at_ms == 0 {
+        return "--:--:--".to_owned();
+    }
+    let seconds = at_ms / 1_000;
+    let (hours, minutes) = (seconds / 3_600 % 24, seconds / 60 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{clock, short, sparkline, thousands};
+
+    #[test]
+    fn numbers_are_short_and_can_be_read() {
+        let texts = [999, 9_999, 12_345, 123_456, 12_345_678].map(short);
+        assert_eq!(texts, ["999", "9999", "12.3k", "123k", "12.3M"]);
+        assert_eq!(thousands(1_234_567), "1 234 567");
+        assert_eq!(clock(1_732_860_000_000), "06:00:00");
+    }
+
+    #[test]
+    fn a_sparkline_has_the_last_values() {
+        assert_eq!(sparkline([9, 0, 1, 7].iter(), 3), " ▂█");
+    }
+}

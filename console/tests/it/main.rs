@@ -1,0 +1,9 @@
+//! Tests of the console: on the lines of a program, and in a terminal.
+
+mod connection;
+mod lines;
+mod model;
+mod screen;
+#[cfg(unix)]
+mod terminal;
+mod why;

@@ -1,0 +1,112 @@
+//! The lines of the protocol, and those that are none.
+
+use greenroom_console::model::{Applied, BadLine, Model};
+
+use crate::lines::Lines;
+
+fn apply_all(model: &mut Model, lines: &Lines) {
+    for line in lines.text().lines() {
+        model.apply(line.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn a_newer_version_is_refused_with_a_sentence() {
+    let mut model = Model::default();
+    // Nothing but the version is known of it.
+    let error = model.apply(br#"{"protocol":2,"features":7}"#).unwrap_err();
+    assert_eq!(error, BadLine::Protocol(2));
+    assert!(
+        error
+            .to_string()
+            .starts_with("the program speaks version 2"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_gap_is_seen_and_a_new_connection_begins_anew() {
+    let mut lines = Lines::new();
+    lines.idle(1, "kept");
+    lines.tick();
+    let mut model = Model::default();
+    apply_all(&mut model, &lines);
+    let gap = model.apply(br#"{"seq":9,"event":"ended","id":1}"#);
+    assert_eq!(
+        gap,
+        Err(BadLine::Gap {
+            expected: 4,
+            came: 9
+        })
+    );
+    assert!(model.actor(1).is_some(), "the line was not applied");
+
+    model.begin();
+    assert!(!model.is_whole());
+    apply_all(&mut model, &Lines::new());
+    assert!(model.actor(1).is_none());
+}
+
+#[test]
+fn unknown_events_and_fields_are_ignored() {
+    let mut lines = Lines::new();
+    lines.event("weather", r#""sun":true"#);
+    lines.actor(
+        1,
+        "new",
+        r#""state":"dancing","colour":"red","waits":[{"for":"rain"}]"#,
+    );
+    lines.tick();
+    let mut model = Model::default();
+    apply_all(&mut model, &lines);
+    assert_eq!(model.label(1), "new #1");
+    let unclear = model.apply(b"no JSON");
+    assert!(matches!(unclear, Err(BadLine::Unclear(_))));
+    let end = model.apply(br#"{"seq":5,"event":"end","why":"it is over"}"#);
+    assert_eq!(end, Ok(Applied::Ends("it is over".to_owned())));
+}
+
+#[test]
+fn a_reset_forgets_actors_and_an_end_removes_one() {
+    let mut lines = Lines::new();
+    for id in 1..=3 {
+        lines.idle(id, "actor");
+    }
+    lines.event("ended", r#""id":1"#);
+    lines.tick();
+    let mut model = Model::default();
+    apply_all(&mut model, &lines);
+    let ids: Vec<_> = [1, 2, 3]
+        .map(|id| model.actor(id).map(|actor| actor.id))
+        .into();
+    assert_eq!(ids, [None, Some(2), Some(3)]);
+    model.apply(br#"{"seq":7,"event":"reset"}"#).unwrap();
+    assert!(model.actors().is_empty() && !model.is_whole());
+}
+
+#[test]
+fn rates_are_of_the_last_refresh() {
+    let mut lines = Lines::new();
+    for (turns, messages) in [(10, 100), (20, 350)] {
+        let fields = format!(
+            r#""state":"waiting","turns":{turns},"messages":{messages},"busy_us":{}"#,
+            turns * 10_000
+        );
+        lines.actor(1, "a", &fields);
+        lines.tick();
+    }
+    let mut model = Model::default();
+    apply_all(&mut model, &lines);
+    let actor = model.actor(1).unwrap();
+    assert_eq!(model.message_rate(actor), 250);
+    assert_eq!(model.busy_share(actor), 100);
+    assert_eq!(model.mean_turn_us(actor), 10_000);
+    lines.tick();
+    let last = lines.text().lines().last().unwrap();
+    model.apply(last.as_bytes()).unwrap();
+    let actor = model.actor(1).unwrap();
+    assert_eq!(
+        (model.message_rate(actor), model.still_ms(actor)),
+        (0, 1_000)
+    );
+}

@@ -47,7 +47,8 @@
 //!
 //! # Pages
 //! Two pages tell how a server and its runtime fare, if they are [mounted](ServerBuilder::mount):
-//! [`metrics`] for Prometheus, and [`actors_page`] for people.
+//! [`metrics`] for Prometheus, and [`actors_page`] for people. [`Mount::page`] makes one of the program, and
+//! [`Mount::stream`] one whose body goes on.
 //!
 //! # Closed by default
 //! A server listens at loopback addresses, unless it is [exposed](ServerBuilder::expose). It answers

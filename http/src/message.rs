@@ -97,6 +97,15 @@ impl HttpResponse {
     }
 }
 
+impl Body {
+    pub(crate) fn into_bytes(self) -> Bytes {
+        match self {
+            Body::Text(text) => text.into(),
+            Body::Bytes(bytes) => bytes,
+        }
+    }
+}
+
 impl From<String> for Body {
     fn from(text: String) -> Self {
         Body::Text(text)

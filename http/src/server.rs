@@ -1,5 +1,6 @@
 //! The server: listening, connections, and which actor answers what.
 
+mod answer_body;
 mod answering;
 mod body;
 mod builder;
@@ -11,6 +12,7 @@ mod peers;
 mod route;
 mod site;
 mod status;
+mod streaming;
 
 pub use builder::{Server, ServerBuilder};
 pub use listener::StopReport;

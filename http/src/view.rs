@@ -7,8 +7,10 @@ mod count_book;
 mod escape;
 mod metrics;
 mod mount;
+mod stream;
 
 pub use actors::actors_page;
 pub use escape::escape;
 pub use metrics::metrics;
 pub use mount::Mount;
+pub(crate) use stream::{PageStream, StreamPage, StreamRefusal, StreamRequest};

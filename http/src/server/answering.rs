@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use greenroom::trace::{Level, note};
-use http_body_util::Full;
 use hyper::body::{Body, Bytes};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{
@@ -18,10 +17,11 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Version};
 
+use super::answer_body::{AnswerBody, ServedResponse};
 use super::callers::{CallRefusal, Caller};
 use super::route::{RouteAnswer, guarded};
 use super::site::{RequestProgress, Site};
-use super::status::{FullResponse, reason};
+use super::status::reason;
 use crate::wire::{ConnectionState, HttpRefusal};
 
 /// The answer to a request. If it is dropped, the request is not wanted any more.
@@ -113,7 +113,7 @@ impl<'a> Answering<'a> {
     }
 
     /// Adds the fields that each response has.
-    fn complete(&self, response: &mut FullResponse) {
+    fn complete(&self, response: &mut ServedResponse) {
         note!(
             Level::Trace,
             self.head.method,
@@ -134,7 +134,7 @@ impl<'a> Answering<'a> {
         phrase.and_then(|phrase| response.extensions_mut().insert(phrase));
         if response.status() == StatusCode::RESET_CONTENT {
             // It has no body by definition.
-            *response.body_mut() = Full::default();
+            *response.body_mut() = AnswerBody::default();
             response.headers_mut().remove(CONTENT_TYPE);
         }
         // hyper sends no body with these.
@@ -162,7 +162,7 @@ impl<'a> Answering<'a> {
 }
 
 impl Future for Answering<'_> {
-    type Output = Result<FullResponse, Infallible>;
+    type Output = Result<ServedResponse, Infallible>;
 
     /// # Panics
     /// If it is polled again after completion.

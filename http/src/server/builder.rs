@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::callers::Callers;
 use super::listener::{Listener, ListenerEvent, StopReport};
-use super::peers::{PeerRequests, Proxies};
+use super::peers::Proxies;
 use super::route::{RegisteredType, TypedRoute, UnknownRoute};
 use super::site::Site;
 use crate::counts::{Counts, Statuses};
@@ -432,11 +432,11 @@ impl ServerBuilder {
             callers: self.callers,
             limits: self.limits,
             in_flight: AtomicUsize::new(0),
-            unsent: AtomicUsize::new(0),
+            unsent: Arc::default(),
             counts: Counts::default(),
             pages: self.pages,
             proxies: self.proxies,
-            by_peer: PeerRequests::default(),
+            by_peer: Arc::default(),
         };
         let own = Listener {
             site: Arc::new(site),

@@ -20,11 +20,11 @@ use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::EXPECT;
 use hyper::server::conn::http1;
 
+use super::answer_body::ServedResponse;
 use super::answering::Answering;
 use super::body;
 use super::callers::Door;
 use super::site::{RequestProgress, Site};
-use super::status::FullResponse;
 use crate::error::with_causes;
 use crate::event::CloseReason;
 use crate::reactor::Socket;
@@ -63,14 +63,14 @@ pub(super) async fn serve(
     let site = &*site.0;
     // Without an address the context would be closed.
     let _open: Address<Infallible> = cx.address();
-    let shared = ConnectionState::new(&site.limits, &site.unsent, idle);
+    let proxies = site.proxies.has(peer).then_some(&site.proxies);
+    let door = Door::new(socket.local_addr().ok(), proxies);
+    let is_local = door.is_loopback() && proxies.is_none();
+    let shared = ConnectionState::new(&site.limits, &site.unsent, idle, is_local);
     let requests = RequestService {
         site,
         shared: &shared,
-        door: Door::new(
-            socket.local_addr().ok(),
-            site.proxies.has(peer).then_some(&site.proxies),
-        ),
+        door,
         count: Cell::new(0),
     };
     let host = match site.form == Answers::LayerCake && requests.door.is_loopback() {
@@ -97,6 +97,7 @@ pub(super) async fn serve(
             if !is_stopped && let Poll::Ready(None) = Pin::new(&mut cx).poll_next(task) {
                 is_stopped = true;
                 connection.as_mut().graceful_shutdown();
+                shared.stop_streams();
             }
             loop {
                 if let Poll::Ready(ended) = connection.as_mut().poll(task) {
@@ -151,7 +152,7 @@ struct RequestService<'a> {
 }
 
 impl<'a> hyper::service::Service<Request<Incoming>> for RequestService<'a> {
-    type Response = FullResponse;
+    type Response = ServedResponse;
     type Error = Infallible;
     type Future = Answering<'a>;
 

@@ -17,6 +17,7 @@ use greenroom::{Address, Context, Fault, Reply, actor};
 use super::connection::{CountedSite, drain, serve};
 use super::peers::RemoteClient;
 use super::site::Site;
+use super::status::no_room;
 use crate::event::{CloseReason, HttpEvent};
 use crate::reactor::{Acceptor, Socket};
 use crate::wire::IdleSince;
@@ -291,7 +292,7 @@ impl ListenerState {
 
 /// Answers a client that there is no room for its connection.
 async fn refuse(stream: Socket, site: Arc<Site>) {
-    let response = site.no_room();
+    let response = no_room(site.form);
     let answers = async {
         let _ = stream.write_all(&response).await;
         let _ = stream.end_writing();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::header::{FORWARDED, HeaderMap};
 
@@ -120,6 +120,30 @@ impl PeerRequests {
                 counts.remove(&peer);
             }
         }
+    }
+}
+
+/// The share of a client of a proxy, as long as this exists.
+pub(super) struct PeerShare {
+    requests: Arc<PeerRequests>,
+    peer: RemoteClient,
+}
+
+impl PeerShare {
+    /// Counts a request that goes on, unless the client has so many already.
+    pub(super) fn begin(
+        requests: &Arc<PeerRequests>,
+        peer: RemoteClient,
+        most: usize,
+    ) -> Option<Self> {
+        let requests = requests.begin(peer, most).then(|| requests.clone())?;
+        Some(PeerShare { requests, peer })
+    }
+}
+
+impl Drop for PeerShare {
+    fn drop(&mut self) {
+        self.requests.end(self.peer);
     }
 }
 

@@ -3,23 +3,22 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use greenroom::AskError;
-use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
+use super::answer_body::{AnswerBody, ServedResponse};
 use super::callers::{CallRefusal, Caller, Callers};
 use super::peers::{PeerRequests, Proxies, RemoteClient};
 use super::route::{
     AnswerFuture, Input, RegisteredType, RouteAnswer, Terms, Unasked, UnknownRoute,
 };
-use super::status::{
-    Accepts, FullResponse, of_error, of_json, of_own, reason, sendable, unrecovered,
-};
+use super::status::{Accepts, of_error, of_json, of_own, sendable, unrecovered};
 use crate::counts::{Counts, Numbers, Statuses};
 use crate::limits::Limits;
 use crate::message::HttpRequest;
@@ -43,13 +42,13 @@ pub(super) struct Site {
     /// The requests for which actors work.
     pub(super) in_flight: AtomicUsize,
     /// The bytes of answers that clients have not taken.
-    pub(super) unsent: AtomicUsize,
+    pub(super) unsent: Arc<AtomicUsize>,
     pub(super) counts: Counts,
     /// The pages by their paths.
     pub(super) pages: BTreeMap<&'static str, Mount>,
     pub(super) proxies: Proxies,
     /// The requests for which actors work, by the clients of proxies.
-    pub(super) by_peer: PeerRequests,
+    pub(super) by_peer: Arc<PeerRequests>,
 }
 
 /// What a request has come to so far.
@@ -61,7 +60,7 @@ pub(super) enum RequestProgress<'a> {
         body: Pin<Box<dyn Future<Output = Result<Bytes, HttpRefusal>> + Send + 'a>>,
     },
     Asks(Asked<'a>),
-    Answered(Option<FullResponse>),
+    Answered(Option<ServedResponse>),
 }
 
 /// A request that is being answered elsewhere.
@@ -85,7 +84,7 @@ pub(super) enum RequestTarget<'a> {
 
 impl From<Response<Bytes>> for RequestProgress<'_> {
     fn from(response: Response<Bytes>) -> Self {
-        RequestProgress::Answered(Some(response.map(Full::new)))
+        RequestProgress::Answered(Some(response.map(AnswerBody::from)))
     }
 }
 
@@ -177,6 +176,9 @@ impl Site {
                 if let Some(fixed) = page.fixed_page() {
                     return counted(&self.counts.others, fixed);
                 }
+                if let Some(stream) = page.stream_page() {
+                    return self.begin_stream(stream, head, caller, shared);
+                }
                 let numbers = self.numbers();
                 let query = head.uri.query().unwrap_or_default().to_owned();
                 RequestProgress::Asks(Asked {
@@ -202,17 +204,19 @@ impl Site {
         asked: &Asked<'_>,
         answer: Result<RouteAnswer, AskError>,
         used: HeaderMap,
-    ) -> FullResponse {
+    ) -> ServedResponse {
         let response = match answer {
             Ok(RouteAnswer::Json(json)) => of_json(json, used),
-            Ok(RouteAnswer::Response(response)) => sendable(response, asked.accepts).map(Full::new),
-            Ok(RouteAnswer::Failed(why)) => of_own(500, why, asked.accepts).map(Full::new),
+            Ok(RouteAnswer::Response(response)) => {
+                sendable(response, asked.accepts).map(AnswerBody::from)
+            }
+            Ok(RouteAnswer::Failed(why)) => of_own(500, why, asked.accepts).map(AnswerBody::from),
             Err(error) => {
                 // A time-out is a limit of the server, unless the actor refuses with one.
                 if error == AskError::TimedOut {
                     self.counts.limit("answer_time");
                 }
-                of_error(error, asked.accepts).map(Full::new)
+                of_error(error, asked.accepts).map(AnswerBody::from)
             }
         };
         asked.statuses.count(response.status().as_u16());
@@ -236,29 +240,6 @@ impl Site {
             400 => unrecovered(head, &DecodeProblem::new(why), accepts),
             _ => of_own(status, why, accepts),
         }
-    }
-
-    /// Returns the bytes of the answer to a client whose connection has no room.
-    pub(super) fn no_room(&self) -> Vec<u8> {
-        // There is no connection of hyper's that could write it.
-        let accepts = Accepts::of(&HeaderMap::new(), self.form);
-        let response = of_own(503, "all connections are in use", accepts);
-        let (head, body) = response.into_parts();
-        let media = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let phrase = reason(head.status, self.form);
-        let usual = head.status.canonical_reason().unwrap_or_default();
-        let phrase = phrase.unwrap_or(usual.as_bytes());
-        let length = format!("\r\nContent-Length: {}\r\n\r\n", body.len());
-        let media = media.unwrap_or(b"text/plain");
-        let parts = [
-            b"HTTP/1.1 503 ",
-            phrase,
-            b"\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: ",
-            media,
-            length.as_bytes(),
-            &body,
-        ];
-        parts.concat()
     }
 
     /// Returns what was counted so far.

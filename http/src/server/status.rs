@@ -4,18 +4,15 @@
 //! text for a client that takes no JSON.
 
 use greenroom::{AskError, Refusal, RefusalKind};
-use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 
+use super::answer_body::{AnswerBody, ServedResponse};
 use crate::HttpResponse;
 use crate::values::answer::Answers;
 use crate::values::{DecodeProblem, faulted, shown};
-
-/// A response whose body is there.
-pub(super) type FullResponse = Response<Full<Bytes>>;
 
 /// A client that accepts this gets an envelope.
 const ENVELOPE: &str = "application/vnd.layer_cake+json";
@@ -159,11 +156,11 @@ pub(super) fn unrecovered(
 }
 
 /// Returns a value as a response. Its fields take the memory of `used`.
-pub(super) fn of_json(json: Bytes, mut used: HeaderMap) -> FullResponse {
+pub(super) fn of_json(json: Bytes, mut used: HeaderMap) -> ServedResponse {
     used.clear();
     let media = const { HeaderValue::from_static("application/json") };
     used.insert(CONTENT_TYPE, media);
-    let mut response = Response::new(Full::new(json));
+    let mut response = Response::new(AnswerBody::from(json));
     *response.headers_mut() = used;
     response
 }
@@ -175,6 +172,29 @@ fn of_text(status: u16, text: impl Into<String>) -> Response<Bytes> {
     let plain = const { HeaderValue::from_static("text/plain; charset=utf-8") };
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response
+}
+
+/// Returns the bytes of the answer to a client whose connection has no room.
+pub(super) fn no_room(form: Answers) -> Vec<u8> {
+    // There is no connection of hyper's that could write it.
+    let accepts = Accepts::of(&HeaderMap::new(), form);
+    let response = of_own(503, "all connections are in use", accepts);
+    let (head, body) = response.into_parts();
+    let media = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let phrase = reason(head.status, form);
+    let usual = head.status.canonical_reason().unwrap_or_default();
+    let phrase = phrase.unwrap_or(usual.as_bytes());
+    let length = format!("\r\nContent-Length: {}\r\n\r\n", body.len());
+    let media = media.unwrap_or(b"text/plain");
+    let parts = [
+        b"HTTP/1.1 503 ",
+        phrase,
+        b"\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: ",
+        media,
+        length.as_bytes(),
+        &body,
+    ];
+    parts.concat()
 }
 
 /// Returns the phrase of a status, if it is not the usual one.

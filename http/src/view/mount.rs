@@ -3,14 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures_lite::Stream;
 use greenroom::spool::{Spool, SpoolStatus};
 use greenroom::unblock;
 use hyper::Response;
 use hyper::body::Bytes;
 use prometheus_client::collector::Collector;
 
+use super::stream::StreamPage;
 use crate::counts::Numbers;
-use crate::message::HttpResponse;
+use crate::message::{Body, HttpResponse};
 
 /// A page for [`ServerBuilder::mount`](crate::ServerBuilder::mount), which
 /// [`metrics`](crate::metrics), [`actors_page`](crate::actors_page) or [`page`](Mount::page) makes.
@@ -21,6 +23,8 @@ pub struct Mount {
     respond: Arc<Respond>,
     /// The page, if it is always the same and can be sent.
     fixed: Option<Arc<Response<Bytes>>>,
+    /// The page, if it goes on.
+    stream: Option<Arc<StreamPage>>,
     /// The spools that a program adds to the page, by their names.
     pub(super) spools: Vec<(String, Arc<dyn Fn() -> SpoolStatus + Send + Sync>)>,
     /// The collectors that a program adds to the page.
@@ -39,6 +43,7 @@ impl Mount {
             path,
             respond: Arc::new(respond),
             fixed: None,
+            stream: None,
             spools: Vec::new(),
             collectors: Vec::new(),
         }
@@ -66,6 +71,56 @@ impl Mount {
         let fixed = page.clone().complete().ok().map(Arc::new);
         let mount = Mount::new(path, move |_, _, _| page.clone());
         Mount { fixed, ..mount }
+    }
+
+    /// Creates a page whose body goes on, such as `/events`: it is sent in chunks, as they come. The
+    /// function makes a stream for each viewer. It must not block, nor must the stream. `media` is the
+    /// type of the page.
+    ///
+    /// A page of another site cannot read it. The connection of a viewer counts as any other, and so do
+    /// the bytes that the viewer has not taken. There is no lower rate while nothing waits to be sent.
+    /// A viewer that does not take what waits is cut within [`write_time`](crate::Limits::write_time).
+    /// The stream is not asked for more meanwhile. It ends when the server
+    /// [stops](crate::Server::stop).
+    ///
+    /// ```
+    /// use futures_lite::stream;
+    /// use greenroom::time::sleep;
+    /// use greenroom_http::{Mount, Server};
+    /// use std::time::Duration;
+    ///
+    /// let ticks = || {
+    ///     stream::unfold(0, |tick| async move {
+    ///         sleep(Duration::from_secs(1)).await;
+    ///         Some((format!("data: {tick}\n\n"), tick + 1))
+    ///     })
+    /// };
+    /// let page = Mount::stream("/ticks", "text/event-stream", ticks);
+    /// let server = Server::bind("127.0.0.1:0").mount(page);
+    /// # drop(server);
+    /// ```
+    pub fn stream<S>(
+        path: &'static str,
+        media: &str,
+        begin: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: Stream<Item: Into<Body>> + Send + 'static,
+    {
+        Mount::streams(path, StreamPage::of_program(media, begin))
+    }
+
+    pub(super) fn streams(path: &'static str, page: StreamPage) -> Self {
+        let mount = Mount::new(path, |_, _, _| HttpResponse::new(500, "it goes on"));
+        Mount {
+            stream: Some(Arc::new(page)),
+            ..mount
+        }
+    }
+
+    /// Returns the page, if it goes on.
+    pub(crate) fn stream_page(&self) -> Option<&StreamPage> {
+        self.stream.as_deref()
     }
 
     /// Returns the page, if it need not be made.

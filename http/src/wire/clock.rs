@@ -50,6 +50,8 @@ impl<'a> ConnectionClock<'a> {
             (ConnectionWait::CLIENT, _) if self.shared.is_late() => return false,
             (ConnectionWait::CLIENT, AwaitedPart::FIRST | AwaitedPart::REST) => limits.head_time,
             (ConnectionWait::CLIENT, AwaitedPart::HEAD) => limits.idle_time,
+            // It hands over to the client when it has ended.
+            (ConnectionWait::STREAM, _) => return self.shared.end_stream(),
             _ => return false,
         };
         let (now, changes) = (Instant::now(), self.shared.changes());

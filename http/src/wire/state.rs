@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::gauge::StreamGauge;
 use super::head::HttpRefusal;
 use super::idle::IdleSince;
 use crate::limits::Limits;
@@ -28,6 +29,8 @@ pub(crate) struct ConnectionState<'a> {
     /// Those of all connections.
     all_unsent: &'a AtomicUsize,
     idle: Arc<IdleSince>,
+    /// The client is on this machine, and is no proxy.
+    is_local: bool,
 }
 
 /// Why a connection ends.
@@ -41,6 +44,10 @@ struct ConnectionEnd {
     is_done: bool,
     /// The limit for which it was closed without an answer.
     limit: Option<&'static str>,
+    /// The server stops.
+    is_stopped: bool,
+    /// The stream that is being sent.
+    stream: Option<Arc<StreamGauge>>,
 }
 
 /// What a connection waits for.
@@ -56,7 +63,9 @@ impl ConnectionWait {
     /// For an actor that has not answered in time.
     pub(super) const LATE_ACTOR: ConnectionWait = ConnectionWait(3);
     /// For the client to take more of an answer. The time of that belongs to the write.
-    pub(super) const TAKER: ConnectionWait = ConnectionWait(4);
+    pub(super) const TAKER: ConnectionWait = ConnectionWait(5);
+    /// For a stream to have more.
+    pub(super) const STREAM: ConnectionWait = ConnectionWait(4);
 }
 
 /// What a client must send within some time.
@@ -80,6 +89,7 @@ impl<'a> ConnectionState<'a> {
         limits: &'a Limits,
         all_unsent: &'a AtomicUsize,
         idle: Arc<IdleSince>,
+        is_local: bool,
     ) -> Self {
         ConnectionState {
             limits,
@@ -92,6 +102,7 @@ impl<'a> ConnectionState<'a> {
             unsent: AtomicUsize::new(0),
             all_unsent,
             idle,
+            is_local,
         }
     }
 
@@ -128,12 +139,54 @@ impl<'a> ConnectionState<'a> {
     pub(crate) fn is_answering(&self) -> bool {
         matches!(
             self.waits(),
-            ConnectionWait::SERVER | ConnectionWait::ACTOR | ConnectionWait::LATE_ACTOR
+            ConnectionWait::SERVER
+                | ConnectionWait::ACTOR
+                | ConnectionWait::LATE_ACTOR
+                | ConnectionWait::STREAM
         )
+    }
+
+    /// Returns whether the client is on this machine, and is no proxy.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_local
+    }
+
+    /// Notes that the answer is a stream. The connection is not idle until that has ended.
+    pub(crate) fn begin_stream(&self, all_unsent: Arc<AtomicUsize>) -> Arc<StreamGauge> {
+        let mut end = self.end();
+        let gauge = Arc::new(StreamGauge::new(all_unsent, end.is_stopped));
+        end.stream = Some(gauge.clone());
+        self.wait_for(ConnectionWait::STREAM);
+        gauge
+    }
+
+    /// Lets a stream end, also one that begins later.
+    pub(crate) fn stop_streams(&self) {
+        let mut end = self.end();
+        end.is_stopped = true;
+        if let Some(stream) = &end.stream {
+            stream.stop();
+        }
+    }
+
+    /// Notes whether the stream has ended. Returns whether it has.
+    pub(super) fn end_stream(&self) -> bool {
+        let mut end = self.end();
+        let has_ended = end.stream.as_ref().is_none_or(|it| it.has_ended());
+        if has_ended {
+            end.stream = None;
+            self.idle.set(true);
+            self.wait_for(ConnectionWait::CLIENT);
+        }
+        has_ended
     }
 
     /// Notes that the request is answered, or is not wanted any more.
     pub(crate) fn finish(&self) {
+        // The body of a stream is still to come.
+        if self.waits() == ConnectionWait::STREAM {
+            return;
+        }
         // One whose answer is being sent is not idle.
         self.idle.set(self.unsent.load(Relaxed) == 0);
         self.wait_for(ConnectionWait::CLIENT);
@@ -154,6 +207,11 @@ impl<'a> ConnectionState<'a> {
         let unsent = self.unsent.load(Relaxed);
         let sent = bytes.min(unsent);
         if sent == 0 {
+            // The answer before a stream was taken, so that has nothing here.
+            if self.waits() == ConnectionWait::STREAM {
+                let end = self.end();
+                end.stream.as_ref().inspect(|it| it.note_sent(bytes));
+            }
             return;
         }
         self.unsent.store(unsent - sent, Relaxed);

@@ -16,6 +16,7 @@ mod limits;
 mod refusals;
 mod requests;
 mod shares;
+mod streams;
 mod support;
 mod texture_server;
 mod view;

@@ -31,7 +31,7 @@ impl ListenError {
         ListenError { address, problem }
     }
 
-    /// Returns the address as it was given.
+    /// Returns the address as it was given, or the path.
     pub fn address(&self) -> &str {
         &self.address
     }

@@ -11,7 +11,7 @@ use crate::error::ListenError;
 pub enum HttpEvent {
     /// The server listens.
     Listening {
-        /// The address, with the port that the system chose.
+        /// The address, with the port that the system chose. At a path it is 127.0.0.1 with port 0.
         addr: SocketAddr,
     },
     /// The server does not listen.
@@ -20,7 +20,7 @@ pub enum HttpEvent {
     Accepted {
         /// A number that no other connection of the server has.
         id: u64,
-        /// The address of the client.
+        /// The address of the client. At a path it is 127.0.0.1 with port 0.
         peer: SocketAddr,
     },
     /// A connection has ended.

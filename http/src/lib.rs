@@ -80,7 +80,7 @@ pub use limits::Limits;
 pub use message::{Body, HttpRequest, HttpResponse};
 /// The crate of the [collectors](Mount::collector).
 pub use prometheus_client;
-pub use reactor::driver;
+pub use reactor::{GivenListener, driver};
 pub use server::{Server, ServerBuilder, StopReport};
 pub use values::PortableType;
 pub use values::answer::Answers;

@@ -6,10 +6,13 @@
 //! One thread at a time polls, that is, waits for the system. It is a worker with nothing else to do
 //! if there is one, and otherwise the thread of the [watchdog](poller::Watchdog).
 
+mod acceptor;
 mod core;
 mod deadlines;
 mod poller;
 mod socket;
+#[cfg(unix)]
+mod socket_file;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -20,8 +23,10 @@ use std::time::Instant;
 
 use greenroom::Driver;
 
+pub(crate) use acceptor::Acceptor;
+pub use acceptor::GivenListener;
 pub(crate) use core::Reactor;
-pub(crate) use socket::{Acceptor, Socket, resolve};
+pub(crate) use socket::{Socket, resolve};
 
 /// The reactor as a driver: workers wait for sockets instead of parking.
 struct ReactorDriver;

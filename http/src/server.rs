@@ -9,6 +9,7 @@ mod connection;
 mod hosts;
 mod listener;
 mod peers;
+mod place;
 mod route;
 mod site;
 mod status;

@@ -1,10 +1,10 @@
-//! Sockets: those that accept connections, and those that are connections.
+//! Sockets that are connections.
 //!
 //! A socket asks the system for nothing that is not there.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use mio::net::TcpStream;
 use mio::{Interest, Token};
 use socket2::SockRef;
 
+use super::acceptor::HERE;
 use super::core::Reactor;
 use super::sources::Readiness;
 
@@ -24,15 +25,15 @@ const REPORTS_MORE: bool = cfg!(any(target_os = "linux", target_os = "android"))
 
 /// A socket that is registered for as long as it lives.
 #[derive(Debug)]
-struct RegisteredSocket<S: event::Source> {
-    inner: S,
-    readiness: Arc<Readiness>,
+pub(super) struct RegisteredSocket<S: event::Source> {
+    pub(super) inner: S,
+    pub(super) readiness: Arc<Readiness>,
     number: usize,
     reactor: &'static Reactor,
 }
 
 impl<S: event::Source> RegisteredSocket<S> {
-    fn new(mut inner: S, interest: Interest) -> io::Result<Self> {
+    pub(super) fn new(mut inner: S, interest: Interest) -> io::Result<Self> {
         let reactor = Reactor::get()?;
         let readiness = Arc::new(Readiness::default());
         // In the table first: a change is reported once, perhaps before `register` returns.
@@ -63,54 +64,27 @@ impl<S: event::Source> Drop for RegisteredSocket<S> {
     }
 }
 
-/// A socket that accepts connections.
-#[derive(Debug)]
-pub(crate) struct Acceptor(RegisteredSocket<mio::net::TcpListener>);
-
-impl Acceptor {
-    /// Listens at the first of these addresses that is free.
-    pub(crate) fn bind(addresses: &[SocketAddr]) -> io::Result<Self> {
-        let listener = TcpListener::bind(addresses)?;
-        listener.set_nonblocking(true)?;
-        let listener = mio::net::TcpListener::from_std(listener);
-        RegisteredSocket::new(listener, Interest::READABLE).map(Acceptor)
-    }
-
-    /// Waits for a connection.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, no connection is lost.
-    pub(crate) async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
-        let direction = &self.0.readiness.read;
-        loop {
-            poll_fn(|cx| direction.poll_ready(cx)).await;
-            direction.take();
-            let accepted = self.0.inner.accept();
-            if let Err(error) = &accepted
-                && error.kind() == io::ErrorKind::WouldBlock
-            {
-                continue;
-            }
-            // More may have come, and what has failed may succeed later.
-            direction.give_back();
-            let (stream, peer) = accepted?;
-            return Ok((Socket::new(stream)?, peer));
-        }
-    }
-
-    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.inner.local_addr()
-    }
-}
-
 /// A connection. One task at a time reads, and one writes.
 #[derive(Debug)]
-pub(crate) struct Socket(RegisteredSocket<TcpStream>);
+pub(crate) struct Socket {
+    /// One of Unix is used as one of TCP: the calls for bytes and ends are the same.
+    inner: RegisteredSocket<TcpStream>,
+    is_unix: bool,
+}
 
 impl Socket {
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         let interest = Interest::READABLE | Interest::WRITABLE;
-        RegisteredSocket::new(stream, interest).map(Socket)
+        let inner = RegisteredSocket::new(stream, interest)?;
+        let is_unix = false;
+        Ok(Socket { inner, is_unix })
+    }
+
+    #[cfg(unix)]
+    pub(super) fn of_unix(stream: mio::net::UnixStream) -> io::Result<Self> {
+        let stream = TcpStream::from(std::os::fd::OwnedFd::from(stream));
+        let is_unix = true;
+        Socket::new(stream).map(|own| Socket { is_unix, ..own })
     }
 
     /// Connects to the first address of a name with a port that answers.
@@ -130,7 +104,7 @@ impl Socket {
 
     async fn connect_to(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(TcpStream::connect(address)?)?;
-        let (stream, write) = (&socket.0.inner, &socket.0.readiness.write);
+        let (stream, write) = (&socket.inner.inner, &socket.inner.readiness.write);
         loop {
             poll_fn(|cx| write.poll_ready(cx)).await;
             write.take();
@@ -153,11 +127,11 @@ impl Socket {
         cx: &mut Context<'_>,
         bytes: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let direction = &self.0.readiness.read;
+        let direction = &self.inner.readiness.read;
         loop {
             ready!(direction.poll_ready(cx));
             direction.take();
-            let read = (&self.0.inner).read(bytes);
+            let read = (&self.inner.inner).read(bytes);
             match &read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 // The end can be read again at once.
@@ -173,7 +147,7 @@ impl Socket {
     /// Waits until the other side has reset the connection, in place of a read. A close alone is the end of
     /// what it sends, and no reset.
     pub(crate) fn poll_reset(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.readiness.read.poll_reset(cx)
+        self.inner.readiness.read.poll_reset(cx)
     }
 
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -193,15 +167,15 @@ impl Socket {
         cx: &mut Context<'_>,
         mut write: impl FnMut(&TcpStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let direction = &self.0.readiness.write;
+        let direction = &self.inner.readiness.write;
         loop {
             ready!(direction.poll_ready(cx));
-            if let Some(written) = unless_blocked(write(&self.0.inner)) {
+            if let Some(written) = unless_blocked(write(&self.inner.inner)) {
                 return Poll::Ready(written);
             }
             // Few writes come so far. The second try sees an event since the first one.
             direction.take();
-            if let Some(written) = unless_blocked(write(&self.0.inner)) {
+            if let Some(written) = unless_blocked(write(&self.inner.inner)) {
                 direction.give_back();
                 return Poll::Ready(written);
             }
@@ -221,21 +195,24 @@ impl Socket {
 
     /// Ends the writing: the other side reads the end after what was written.
     pub(crate) fn end_writing(&self) -> io::Result<()> {
-        self.0.inner.shutdown(Shutdown::Write)
+        self.inner.inner.shutdown(Shutdown::Write)
     }
 
     /// Sends small answers at once, and not only when the one before was acknowledged.
     pub(crate) fn set_nodelay(&self) -> io::Result<()> {
-        self.0.inner.set_nodelay(true)
+        self.inner.inner.set_nodelay(true)
     }
 
     /// Makes the drop of the socket a reset, so that the other side sees the end at once.
     pub(crate) fn reset_when_dropped(&self) -> io::Result<()> {
-        SockRef::from(&self.0.inner).set_linger(Some(Duration::ZERO))
+        SockRef::from(&self.inner.inner).set_linger(Some(Duration::ZERO))
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.inner.local_addr()
+        match self.is_unix {
+            true => Ok(HERE),
+            false => self.inner.inner.local_addr(),
+        }
     }
 }
 

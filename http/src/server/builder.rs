@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use super::callers::Callers;
 use super::listener::{Listener, ListenerEvent, StopReport};
 use super::peers::Proxies;
+use super::place::ListenPlace;
 use super::route::{RegisteredType, TypedRoute, UnknownRoute};
 use super::site::Site;
 use crate::counts::{Counts, Statuses};
@@ -20,7 +21,7 @@ use crate::error::{ListenError, ListenProblem};
 use crate::event::HttpEvent;
 use crate::limits::Limits;
 use crate::message::{HttpRequest, HttpResponse};
-use crate::reactor::{Acceptor, resolve};
+use crate::reactor::GivenListener;
 use crate::values::answer::Answers;
 use crate::view::Mount;
 
@@ -69,7 +70,7 @@ pub struct Server {
 /// Without [`listen`](ServerBuilder::listen) nothing happens.
 #[must_use = "a builder does nothing until `listen`"]
 pub struct ServerBuilder {
-    address: String,
+    place: ListenPlace,
     types: Vec<(String, RegisteredType)>,
     unknown: Option<UnknownRoute>,
     events: Option<Address<HttpEvent>>,
@@ -92,21 +93,38 @@ const GRACE: Duration = Duration::from_secs(10);
 impl Server {
     /// Begins a server for an address such as `127.0.0.1:5050`. Port 0 lets the system choose one.
     pub fn bind(address: impl ToString) -> ServerBuilder {
-        ServerBuilder {
-            address: address.to_string(),
-            types: Vec::new(),
-            unknown: None,
-            events: None,
-            form: Answers::default(),
-            limits: Limits::default(),
-            callers: Callers::default(),
-            proxies: Proxies::default(),
-            grace: GRACE,
-            is_exposed: false,
-            pages: BTreeMap::new(),
-            last_is_unknown: false,
-            problem: None,
-        }
+        ServerBuilder::new(ListenPlace::Address(address.to_string()))
+    }
+
+    /// Begins a server for a listener that is there already, such as one of the program's parent. On
+    /// Unix it may be a [`UnixListener`](std::os::unix::net::UnixListener), whose file stays.
+    ///
+    /// ```
+    /// use greenroom_http::Server;
+    ///
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let server = Server::from_listener(listener);
+    /// # drop(server);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn from_listener(listener: impl Into<GivenListener>) -> ServerBuilder {
+        ServerBuilder::new(ListenPlace::Listener(listener.into()))
+    }
+
+    /// Begins a server for a socket of Unix at a path, which only the user of this process may use. A
+    /// socket at which nobody listens any more is replaced. The file is removed when the server ends.
+    ///
+    /// What comes there counts as local, as at a loopback address. All clients are one, with the address
+    /// 127.0.0.1 and port 0, which is that of the server as well.
+    ///
+    /// ```
+    /// let folder = std::env::temp_dir();
+    /// let server = greenroom_http::Server::bind_path(folder.join("shop.socket"));
+    /// # drop(server);
+    /// ```
+    #[cfg(unix)]
+    pub fn bind_path(path: impl AsRef<std::path::Path>) -> ServerBuilder {
+        ServerBuilder::new(ListenPlace::Path(path.as_ref().to_owned()))
     }
 
     /// Returns the address at which the server listens, with the port that the system chose.
@@ -140,6 +158,24 @@ impl Drop for Server {
 }
 
 impl ServerBuilder {
+    fn new(place: ListenPlace) -> Self {
+        ServerBuilder {
+            place,
+            types: Vec::new(),
+            unknown: None,
+            events: None,
+            form: Answers::default(),
+            limits: Limits::default(),
+            callers: Callers::default(),
+            proxies: Proxies::default(),
+            grace: GRACE,
+            is_exposed: false,
+            pages: BTreeMap::new(),
+            last_is_unknown: false,
+            problem: None,
+        }
+    }
+
     /// Registers a type of requests under a name, which is the last segment of their path.
     ///
     /// `GET /Xy?x=1` and `POST /Xy` become a `Q`. The closure makes a message of it, with the
@@ -395,9 +431,9 @@ impl ServerBuilder {
     /// # Cancel safety
     /// If the future is dropped, nothing listens.
     pub async fn listen(self) -> Result<Server, ListenError> {
-        let (address, events) = (self.address.clone(), self.events.clone());
+        let (place, events) = (self.place.name(), self.events.clone());
         let listening = self.open().await;
-        let listening = listening.map_err(|problem| ListenError::new(&address, problem));
+        let listening = listening.map_err(|problem| ListenError::new(&place, problem));
         let event = match &listening {
             Ok(server) => HttpEvent::Listening { addr: server.local },
             Err(error) => HttpEvent::NotListening(error.clone()),
@@ -417,13 +453,8 @@ impl ServerBuilder {
         if let Some(problem) = self.limits.problem() {
             return Err(ListenProblem::Option(problem));
         }
-        let addresses = resolve(&self.address).await?;
-        let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
-        if !self.is_exposed && !addresses.iter().all(is_local) {
-            return Err(ListenProblem::NotLoopback);
-        }
-        // All options are right. From here on only the system and the runtime may refuse.
-        let listener = Acceptor::bind(&addresses)?;
+        // The other options are right. From here on only the place, the system and the runtime may refuse.
+        let listener = self.place.listen(self.is_exposed).await?;
         let local = listener.local_addr()?;
         let site = Site {
             types: self.types.into_iter().collect(),

@@ -89,9 +89,8 @@ struct Stopping {
 
 impl Listener {
     pub(super) async fn run(self, mut cx: Context<ListenerEvent>, listener: Acceptor) {
-        if let Ok(local) = listener.local_addr() {
-            note!(Level::Trace, format_args!("Listening on \"{local}\""));
-        }
+        let name = listener.name();
+        note!(Level::Trace, format_args!("Listening on \"{name}\""));
         let mut state = ListenerState {
             listener: Some(listener),
             last: 0,

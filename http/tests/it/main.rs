@@ -13,6 +13,7 @@ mod faults;
 mod framing;
 mod layer_cake;
 mod limits;
+mod places;
 mod refusals;
 mod requests;
 mod shares;

@@ -88,6 +88,7 @@ readonly TABLE='
   winit                  600  alone   all   failed   winit screen examples/winit
   ub_checks             1800  alone   all   failed   .
   litmus                1800  alone   all   failed   .
+  soak                  1800  alone   all   failed   clippy nats .
 '
 
 # Prints the rows of these checks, in the order of the table. Without names they are those of each

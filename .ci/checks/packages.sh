@@ -160,6 +160,15 @@ durable_bench() {
         -- run 1 1000
 }
 
+# Three minutes of `soak`: all packages under faults, with even ledgers. Without a NATS server, the nodes
+# at one are left out.
+soak() {
+    cargo clippy --locked --all-targets -p soak -- -D warnings
+    cargo test --locked -p soak
+    nats_server || true
+    cargo run --locked --release -p soak -- run 3
+}
+
 # Fuzzers of what clients of greenroom-http send, for a while.
 http_fuzz() {
     fuzz http -runs=200000 query envelope framing

@@ -58,7 +58,7 @@ pub fn live(seed: u64) {
     let runtime = Runtime::builder()
         .workers(2)
         .blocking_idle(IDLE)
-        // The panics of actors that nobody joins are injected. Any other one has the panic hook.
+        // Panics of actors are injected here. Any other one has called the panic hook.
         .on_fault(|_| {});
     let runtime = runtime.build().expect("a runtime");
     let lasting = runtime.block_on(async { Lasting::new() });
@@ -84,17 +84,17 @@ pub fn live(seed: u64) {
 
 /// What lives as long as the process.
 struct Lasting {
-    spool: spools::Pool,
-    market: markets::Board,
-    keyed: keyed::Shelf,
+    spool: spools::SpoolOfAll,
+    market: markets::JobBoard,
+    keyed: keyed::KeyedShelf,
 }
 
 impl Lasting {
     fn new() -> Self {
         Lasting {
-            spool: spools::Pool::new(),
-            market: markets::Board::new(),
-            keyed: keyed::Shelf::new(),
+            spool: spools::SpoolOfAll::new(),
+            market: markets::JobBoard::new(),
+            keyed: keyed::KeyedShelf::new(),
         }
     }
 

@@ -34,7 +34,7 @@ const FATES: [(Fate, &str); 6] = [
 
 /// What one who asks was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum AskOutcome {
     Answered,
     /// The question was not handled.
     Refused,
@@ -76,7 +76,7 @@ impl Book {
         self.letter(false)
     }
 
-    /// Makes the letter of a question, which someone asks.
+    /// Makes the letter of a question, which is asked.
     pub fn question(&'static self) -> Letter {
         self.letter(true)
     }
@@ -91,17 +91,17 @@ impl Book {
     }
 
     /// Counts what one who asks was told.
-    pub fn told(&self, told: Told) {
+    pub fn told(&self, told: AskOutcome) {
         add(&self.told[told as usize], 1);
     }
 
     /// Counts the outcome of an ask.
     pub fn asked<T>(&self, outcome: &Result<T, AskError>) {
         self.told(match outcome {
-            Ok(_) => Told::Answered,
-            Err(AskError::NoReply(_)) => Told::NoReply,
-            Err(AskError::TimedOut) => Told::TimedOut,
-            Err(_) => Told::Refused,
+            Ok(_) => AskOutcome::Answered,
+            Err(AskError::NoReply(_)) => AskOutcome::NoReply,
+            Err(AskError::TimedOut) => AskOutcome::TimedOut,
+            Err(_) => AskOutcome::Refused,
         });
     }
 
@@ -131,7 +131,7 @@ impl Book {
 }
 
 fn add(count: &AtomicU64, more: u64) {
-    // Relaxed: whoever compares counts has waited for the end of all that counts.
+    // Relaxed: counts are compared after the end of all that counts.
     count.fetch_add(more, Ordering::Relaxed);
 }
 
@@ -218,7 +218,7 @@ impl Totals {
             };
             add(name, of_fate);
         }
-        add("timed out", self.told[Told::TimedOut as usize]);
+        add("timed out", self.told[AskOutcome::TimedOut as usize]);
         add("faults", self.faults);
     }
 
@@ -247,11 +247,11 @@ impl Totals {
         let sum = self.told.iter().sum::<u64>();
         check(sum == self.sent[1], "not each who asked was told");
         // One who was told nothing in time does not know which of these his question is.
-        let late = self.told[Told::TimedOut as usize];
+        let late = self.told[AskOutcome::TimedOut as usize];
         for (told, fates) in [
-            (Told::Answered, &[Fate::Handled][..]),
-            (Told::Refused, &[Fate::Dropped, Fate::Displaced]),
-            (Told::NoReply, &[Fate::Lost, Fate::Undelivered]),
+            (AskOutcome::Answered, &[Fate::Handled][..]),
+            (AskOutcome::Refused, &[Fate::Dropped, Fate::Displaced]),
+            (AskOutcome::NoReply, &[Fate::Lost, Fate::Undelivered]),
         ] {
             let told_so = self.told[told as usize];
             let are_so = fates.iter().map(|&fate| count(&questions, fate)).sum();

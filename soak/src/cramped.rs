@@ -21,18 +21,18 @@ const ROOM: u64 = 256 << 20;
 /// The bytes of a message.
 const LARGE: usize = 60_000;
 
-enum Load {
+enum CrampedLoad {
     Keep(Vec<u8>),
     Echo(u64, Reply<u64>),
 }
 
 /// Keeps everything.
-async fn hoard(mut cx: Context<Load>) {
+async fn hoard(mut cx: Context<CrampedLoad>) {
     let mut kept = Vec::new();
     while let Some(load) = cx.recv().await {
         match load {
-            Load::Keep(bytes) => kept.push(bytes),
-            Load::Echo(number, reply) => reply.send(number),
+            CrampedLoad::Keep(bytes) => kept.push(bytes),
+            CrampedLoad::Echo(number, reply) => reply.send(number),
         }
     }
 }
@@ -44,7 +44,7 @@ pub fn live() {
     let hoard = runtime.block_on(async { spawn!(hoard(_)) });
     runtime.block_on(async {
         for number in 0..ASKS {
-            let answer = hoard.ask(|reply| Load::Echo(number, reply)).await;
+            let answer = hoard.ask(|reply| CrampedLoad::Echo(number, reply)).await;
             if answer != Ok(number) {
                 life::wrong(format!("cramped: {answer:?} is the answer to {number}"));
             }
@@ -71,15 +71,19 @@ pub fn live() {
     });
 }
 
-fn spawn_flood(hoard: greenroom::Address<Load>) -> greenroom::Task<()> {
+fn spawn_flood(hoard: greenroom::Address<CrampedLoad>) -> greenroom::Task<()> {
     greenroom::spawn(async move {
         loop {
             // Without pages behind it, so the machine lacks no memory.
             let bytes = Vec::with_capacity(LARGE);
-            if hoard.tell(Load::Keep(bytes)).is_err() {
+            if hoard.tell(CrampedLoad::Keep(bytes)).is_err() {
                 return;
             }
-            if hoard.ask(|reply| Load::Echo(0, reply)).await.is_err() {
+            if hoard
+                .ask(|reply| CrampedLoad::Echo(0, reply))
+                .await
+                .is_err()
+            {
                 return;
             }
         }

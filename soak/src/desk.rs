@@ -99,7 +99,7 @@ async fn session(far: &RemoteAddress<SessionNote>, pace: &mut Pace) {
 }
 
 fn add(count: &AtomicU64, more: u64) {
-    // Relaxed: whoever compares counts has waited for the end of all that counts.
+    // Relaxed: counts are compared after the end of all that counts.
     count.fetch_add(more, Ordering::Relaxed);
 }
 

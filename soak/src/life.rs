@@ -18,7 +18,7 @@ const FEW: u64 = 64;
 /// Whether the load is to end.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// How many panics there were that nobody has injected.
+/// How many panics there were that were not injected.
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// What counts, for the last report.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use self::broker::Broker;
+use self::broker::NatsProgram;
 use self::clock::{STEPS, SteppedClock};
 use self::faults::{Injected, Planned, Rates, plan};
 use self::jobs::JobLedger;
@@ -49,7 +49,7 @@ const STEPPED: Rates = &[(Injected::Stepped, 60)];
 /// Only a longer run shows whether something grows, in minutes.
 const LONG: u64 = 10;
 
-struct Run {
+struct SoakRun {
     wards: Vec<Ward>,
     clock: Option<SteppedClock>,
     steps: u64,
@@ -72,7 +72,7 @@ pub fn run(options: &RunOptions) -> ExitCode {
     let broker = broker(options);
     let at_broker = broker.as_ref().map(|broker| &*broker.address);
     let roles = roles(folder.path(), at_broker, options.seed);
-    let mut run = Run {
+    let mut run = SoakRun {
         clock: clock(folder.path()),
         wards: roles.into_iter().map(Ward::new).collect(),
         steps: 0,
@@ -98,12 +98,12 @@ pub fn run(options: &RunOptions) -> ExitCode {
 }
 
 /// Starts the NATS server, if there is one.
-fn broker(options: &RunOptions) -> Option<Broker> {
+fn broker(options: &RunOptions) -> Option<NatsProgram> {
     let Some(program) = &options.nats else {
         println!("SKIPPED nodes at NATS: no server program is given");
         return None;
     };
-    match Broker::start(program, &free_address()) {
+    match NatsProgram::start(program, &free_address()) {
         Ok(broker) => Some(broker),
         Err(why) => {
             println!("SKIPPED nodes at NATS: {why}");
@@ -123,7 +123,7 @@ fn clock(folder: &Path) -> Option<SteppedClock> {
     }
 }
 
-impl Run {
+impl SoakRun {
     /// Runs the load with its faults.
     fn go(&mut self, minutes: u64) {
         let mut rates: Vec<Rates> = self.wards.iter().map(|ward| ward.role.rates).collect();

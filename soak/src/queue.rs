@@ -68,20 +68,20 @@ impl Stored for Parcel {
 struct Steps(u64);
 
 #[derive(Serialize, Deserialize)]
-struct Step(u64);
+struct StepMade(u64);
 
 impl Stored for Steps {
     const KIND: &'static str = "steps/1";
 }
 
-impl Stored for Step {
+impl Stored for StepMade {
     const KIND: &'static str = "step/1";
 }
 
 impl JournalState for Steps {
-    type Event = Step;
+    type Event = StepMade;
 
-    fn apply(&mut self, step: &Step) {
+    fn apply(&mut self, step: &StepMade) {
         self.0 = step.0;
     }
 }
@@ -203,7 +203,7 @@ async fn append(store: Store, outside: Outside) {
         outside.note(Fact::Opened(journal.state().0));
         while !life::ends() {
             let next = journal.state().0 + 1;
-            if journal.append([Step(next)]).await.is_err() {
+            if journal.append([StepMade(next)]).await.is_err() {
                 break;
             }
             outside.note(Fact::Event(next));

@@ -120,7 +120,7 @@ fn count(outcome: Result<u64, AskError>, sum: u64) {
 }
 
 fn add(count: &AtomicU64) {
-    // Relaxed: whoever compares counts has waited for the end of all that counts.
+    // Relaxed: counts are compared after the end of all that counts.
     count.fetch_add(1, Ordering::Relaxed);
 }
 

@@ -31,7 +31,7 @@ pub async fn load(mut rng: Rng) {
     slow(&mut rng).await;
 }
 
-/// Several senders wait in line for room, and the words of each stay in order.
+/// Lets several senders wait in line for room. The words of each stay in order.
 async fn lines() {
     let builder = actor(|cx| reader(cx, None)).capacity(ROOM);
     let actor = builder.on_undelivered(Word::undelivered).spawn();
@@ -58,7 +58,7 @@ async fn lines() {
     let _ = actor.join().await;
 }
 
-/// The oldest words give way, or the newest ones are refused.
+/// Lets the oldest words give way, or the newest ones be refused.
 async fn displacing(rng: &mut Rng, overflow: Overflow) {
     let builder = actor(|cx| reader(cx, None)).capacity(ROOM);
     let builder = builder.overflow(overflow).on_displaced(Word::displaced);
@@ -75,7 +75,7 @@ async fn displacing(rng: &mut Rng, overflow: Overflow) {
     let _ = actor.join().await;
 }
 
-/// Words of the same key give way to newer ones.
+/// Lets words give way to newer ones of their key.
 async fn conflating(rng: &mut Rng) {
     let builder = actor(|cx| reader(cx, None)).capacity(ROOM);
     let builder = builder.conflate(|word: &Word| word.sender);
@@ -96,7 +96,7 @@ async fn conflating(rng: &mut Rng) {
     let _ = actor.join().await;
 }
 
-/// Urgent words overtake plain ones, and have room of their own.
+/// Sends urgent words, which overtake plain ones and have room of their own.
 async fn urgent(rng: &mut Rng) {
     let builder = actor(|cx| reader(cx, None)).capacity(ROOM).urgent(ROOM);
     let actor = builder.on_undelivered(Word::undelivered).spawn();
@@ -115,7 +115,7 @@ async fn urgent(rng: &mut Rng) {
     let _ = actor.join().await;
 }
 
-/// Readers that take longer than those who ask wait.
+/// Asks a reader that takes longer than the timeout of some asks.
 async fn slow(rng: &mut Rng) {
     let wait = Some(Duration::from_micros(500));
     let builder = actor(move |cx| reader(cx, wait)).capacity(ROOM);

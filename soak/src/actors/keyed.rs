@@ -7,7 +7,7 @@ use greenroom::actor;
 use greenroom::registry::{Keyed, KeyedAskError};
 
 use super::word::{Word, reader};
-use crate::book::{Book, Told};
+use crate::book::{AskOutcome, Book};
 
 pub static KEYED: Book = Book::new("keyed actors");
 
@@ -25,9 +25,9 @@ const BOMB: u32 = 2000;
 const REMOVED: u32 = 20;
 
 #[derive(Clone)]
-pub struct Shelf(Keyed<u64, Word>);
+pub struct KeyedShelf(Keyed<u64, Word>);
 
-impl Shelf {
+impl KeyedShelf {
     pub fn new() -> Self {
         let make = |_key| {
             let builder = actor(|cx| reader(cx, None)).capacity(ROOM);
@@ -35,7 +35,7 @@ impl Shelf {
         };
         let keyed = Keyed::builder(make).idle(IDLE).limit(LIMIT);
         // A panic of an actor is its result.
-        Shelf(keyed.on_end(|_, _| {}).build().expect("a runtime"))
+        KeyedShelf(keyed.on_end(|_, _| {}).build().expect("a runtime"))
     }
 
     pub async fn load(self, mut rng: Rng) {
@@ -53,9 +53,9 @@ impl Shelf {
             let letter = KEYED.question();
             let asked = self.0.ask(&key, move |reply| Word::question(letter, reply));
             match asked.await {
-                Ok(_) => KEYED.told(Told::Answered),
+                Ok(_) => KEYED.told(AskOutcome::Answered),
                 Err(KeyedAskError::Ask(error)) => KEYED.asked::<()>(&Err(error)),
-                Err(_) => KEYED.told(Told::Refused),
+                Err(_) => KEYED.told(AskOutcome::Refused),
             }
             if rng.u32(..REMOVED) == 0 {
                 self.0.remove(&rng.u64(..KEYS));

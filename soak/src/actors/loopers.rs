@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use greenroom::looper::{Controller, Posted, TaskError};
 
-use crate::book::{Book, Told};
+use crate::book::{AskOutcome, Book};
 use crate::life;
 
 pub static LOOPER: Book = Book::new("loopers");
@@ -44,7 +44,7 @@ pub async fn load(mut rng: Rng) {
             };
             match post {
                 Ok(task) => posted.push(task),
-                Err(()) => LOOPER.told(Told::Refused),
+                Err(()) => LOOPER.told(AskOutcome::Refused),
             }
         }
         for task in posted {
@@ -72,8 +72,8 @@ fn work(is_bomb: bool) -> impl FnOnce() + Send + 'static {
 
 async fn told(task: Posted<()>) {
     LOOPER.told(match task.await {
-        Ok(()) => Told::Answered,
-        Err(TaskError::Panicked(_)) => Told::NoReply,
-        Err(_) => Told::Refused,
+        Ok(()) => AskOutcome::Answered,
+        Err(TaskError::Panicked(_)) => AskOutcome::NoReply,
+        Err(_) => AskOutcome::Refused,
     });
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use greenroom::market::{Job, JobError, JobHandle, Market};
 
-use crate::book::{Book, Told};
+use crate::book::{AskOutcome, Book};
 use crate::life;
 
 pub static MARKET: Book = Book::new("market");
@@ -23,13 +23,13 @@ const BOMB: u32 = 500;
 const CANCELLED: u32 = 10;
 
 #[derive(Clone)]
-pub struct Board(Market<u64>);
+pub struct JobBoard(Market<u64>);
 
-impl Board {
+impl JobBoard {
     pub fn new() -> Self {
         let market = Market::builder().max_workers(WORKERS).capacity(ROOM);
         let market = market.idle(super::IDLE).build();
-        Board(market.expect("a runtime"))
+        JobBoard(market.expect("a runtime"))
     }
 
     /// Returns how many workers had no thread.
@@ -48,9 +48,9 @@ impl Board {
                     job.cancel();
                 }
                 MARKET.told(match job.await {
-                    Ok(()) => Told::Answered,
-                    Err(JobError::Panicked(_)) => Told::NoReply,
-                    Err(_) => Told::Refused,
+                    Ok(()) => AskOutcome::Answered,
+                    Err(JobError::Panicked(_)) => AskOutcome::NoReply,
+                    Err(_) => AskOutcome::Refused,
                 });
             }
         }
@@ -78,7 +78,7 @@ impl Board {
             false => self.0.offer(job).await.map_err(drop),
         };
         if offered.is_err() {
-            MARKET.told(Told::Refused);
+            MARKET.told(AskOutcome::Refused);
         }
         offered.ok()
     }

@@ -64,7 +64,7 @@ async fn burst(rng: &mut Rng, to: &Address<Word>) {
     for _ in 0..rng.u64(1..=MOST) {
         let is_bomb = rng.u32(..BOMB) == 0;
         if is_bomb {
-            // The word in hand of each sibling that begins anew with the one that panics.
+            // The word in hand of each sibling, which begins anew as well.
             RESTARTED.fault(CHILDREN - 1);
         }
         tell(

@@ -22,15 +22,15 @@ const MOST: usize = 40;
 const BOMB: u32 = 3000;
 
 /// The question, and whether it is a bomb.
-struct Errand {
+struct SpoolErrand {
     letter: Letter,
     is_bomb: bool,
 }
 
 #[derive(Clone)]
-pub struct Pool(Spool<Errand, ()>);
+pub struct SpoolOfAll(Spool<SpoolErrand, ()>);
 
-async fn worker(mut cx: Context<(Errand, Reply<()>)>) {
+async fn worker(mut cx: Context<(SpoolErrand, Reply<()>)>) {
     while let Some((mut errand, reply)) = cx.recv().await {
         errand.letter.take();
         if errand.is_bomb {
@@ -42,10 +42,11 @@ async fn worker(mut cx: Context<(Errand, Reply<()>)>) {
     }
 }
 
-impl Pool {
+impl SpoolOfAll {
     pub fn new() -> Self {
         let make = |_| {
-            let undelivered = |(errand, _reply): (Errand, Reply<()>)| errand.letter.undelivered();
+            let undelivered =
+                |(errand, _reply): (SpoolErrand, Reply<()>)| errand.letter.undelivered();
             actor(worker).on_undelivered(undelivered).spawn()
         };
         let spool = Spool::builder(make).workers(WORKERS).capacity(ROOM);
@@ -53,7 +54,7 @@ impl Pool {
         let spool = spool
             .responsiveness(None)
             .stand_down(Duration::from_millis(100));
-        Pool(spool.spawn().expect("a runtime"))
+        SpoolOfAll(spool.spawn().expect("a runtime"))
     }
 
     pub async fn load(self, mut rng: Rng) {
@@ -61,7 +62,7 @@ impl Pool {
             let requests = (0..rng.usize(1..=MOST)).map(|_| {
                 let letter = SPOOL.question();
                 let is_bomb = rng.u32(..BOMB) == 0;
-                self.0.request(Errand { letter, is_bomb })
+                self.0.request(SpoolErrand { letter, is_bomb })
             });
             let requests: Vec<_> = requests.collect();
             for outcome in greenroom::concurrently(requests).await {

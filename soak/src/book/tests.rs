@@ -2,7 +2,7 @@
 
 use greenroom::{AskDetail, AskError, Refusal};
 
-use super::{Book, Told, Totals};
+use super::{AskOutcome, Book, Totals};
 use crate::report::Tallies;
 
 /// Makes a book with everything that may happen to a message.
@@ -82,7 +82,7 @@ fn a_question_without_an_outcome_makes_a_book_uneven() {
 #[test]
 fn an_answer_to_a_question_that_nobody_handled_makes_a_book_uneven() {
     let book = book_of_all!();
-    book.told(Told::Answered);
+    book.told(AskOutcome::Answered);
     book.question().undelivered();
     breaks(&book.read(), "Answered does not agree");
     breaks(&book.read(), "NoReply does not agree");
@@ -91,7 +91,7 @@ fn an_answer_to_a_question_that_nobody_handled_makes_a_book_uneven() {
 #[test]
 fn a_question_that_timed_out_may_have_any_fate_but_has_one() {
     let book = book_of_all!();
-    book.told(Told::TimedOut);
+    book.told(AskOutcome::TimedOut);
     let question = book.question();
     breaks(&book.read(), "not each that was sent has one fate");
     question.handled();

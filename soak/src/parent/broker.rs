@@ -6,15 +6,15 @@ use std::process::{Child, Command, Stdio};
 use crate::system::ends_with_this_thread;
 
 /// A server, which is killed when this is dropped.
-pub struct Broker {
+pub struct NatsProgram {
     child: Child,
     /// Where it listens.
     pub address: String,
 }
 
-impl Broker {
+impl NatsProgram {
     /// Starts a server without users, for clients of this machine alone.
-    pub fn start(program: &Path, address: &str) -> Result<Broker, String> {
+    pub fn start(program: &Path, address: &str) -> Result<NatsProgram, String> {
         let version = Command::new(program).arg("--version").output();
         if !version.is_ok_and(|output| output.status.success()) {
             return Err(format!("{} does not run", program.display()));
@@ -27,14 +27,14 @@ impl Broker {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let child = ends_with_this_thread(&mut command).spawn();
-        Ok(Broker {
+        Ok(NatsProgram {
             child: child.map_err(|error| error.to_string())?,
             address: address.to_owned(),
         })
     }
 }
 
-impl Drop for Broker {
+impl Drop for NatsProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

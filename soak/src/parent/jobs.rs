@@ -41,9 +41,9 @@ impl Fact {
 
 /// A set of numbers, of which those of each life are near each other.
 #[derive(Default)]
-struct Numbers(BTreeMap<u64, Vec<u64>>);
+struct NumberSet(BTreeMap<u64, Vec<u64>>);
 
-impl Numbers {
+impl NumberSet {
     /// Adds a number, and returns whether it is new.
     fn add(&mut self, number: u64) -> bool {
         let bits = self.0.entry(number >> 32).or_default();
@@ -57,7 +57,7 @@ impl Numbers {
     }
 
     /// Returns how many of these are not in the other set, and the first one.
-    fn without(&self, other: &Numbers) -> (u64, Option<u64>) {
+    fn without(&self, other: &NumberSet) -> (u64, Option<u64>) {
         let (mut count, mut first) = (0, None);
         for (life, bits) in &self.0 {
             for (word, own) in bits.iter().enumerate() {
@@ -77,8 +77,8 @@ impl Numbers {
 /// What was written in all lives.
 #[derive(Default)]
 pub struct JobLedger {
-    put: Numbers,
-    done: Numbers,
+    put: NumberSet,
+    done: NumberSet,
     /// How often a job was put, and done for the first time.
     pub puts: u64,
     pub jobs: u64,
@@ -121,7 +121,7 @@ impl JobLedger {
                 self.events = number;
             }
             Fact::Opened(number) => {
-                // The last one may be stored, although nobody was told so.
+                // The last one may be stored, though its append was not answered.
                 if number < self.events || number > self.events + 1 {
                     let events = self.events;
                     self.sentences.push(format!(
@@ -168,7 +168,7 @@ mod tests {
             Event(2),
             Put(LIFE + 100),
             Done(LIFE + 7),
-            // A kill: the third event was stored, and nobody was told.
+            // A kill: the third event was stored, and its append not answered.
             Opened(3),
             Event(4),
             Done(LIFE + 7),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::faults::Injected::{Killed, NoDescriptors, NoThreads, Stopped};
 use super::faults::Rates;
-use super::ward::Role;
+use super::ward::WardRole;
 
 pub const ACTORS: &str = "actors";
 pub const VISITOR: &str = "visitor";
@@ -22,8 +22,8 @@ const OF_SHOP: Rates = &[(Killed, 30), (NoDescriptors, 10)];
 const OF_DESK: Rates = &[(Stopped, 30), (NoDescriptors, 10)];
 
 /// Returns the processes: those that send before those that answer.
-pub fn roles(folder: &Path, nats: Option<&str>, seed: u64) -> Vec<Role> {
-    let role = |name, words: &[&str], rates| Role {
+pub fn roles(folder: &Path, nats: Option<&str>, seed: u64) -> Vec<WardRole> {
+    let role = |name, words: &[&str], rates| WardRole {
         name,
         words: words.iter().map(|&word| word.to_owned()).collect(),
         rates,

@@ -2,7 +2,7 @@
 
 /// What a process takes at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct Usage {
     /// Resident, in KiB.
     pub memory: u64,
     pub threads: u64,
@@ -11,7 +11,7 @@ pub struct Taken {
 
 /// What a process took, each with the part of the run that was over.
 #[derive(Default)]
-pub struct Samples(Vec<(f64, Taken)>);
+pub struct Samples(Vec<(f64, Usage)>);
 
 /// The medians of two windows, and the greatest value of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ const KIB: u64 = 4096;
 const FEW: u64 = 4;
 
 impl Samples {
-    pub fn add(&mut self, at: f64, taken: Taken) {
+    pub fn add(&mut self, at: f64, taken: Usage) {
         self.0.push((at, taken));
     }
 
@@ -45,7 +45,7 @@ impl Samples {
         ]
     }
 
-    fn course(&self, of: impl Fn(&Taken) -> u64) -> Course {
+    fn course(&self, of: impl Fn(&Usage) -> u64) -> Course {
         let median = |window: std::ops::Range<f64>| {
             let inside = self.0.iter().filter(|(at, _)| window.contains(at));
             let mut values: Vec<u64> = inside.map(|(_, taken)| of(taken)).collect();
@@ -84,10 +84,10 @@ impl Samples {
 
 #[cfg(test)]
 mod tests {
-    use super::{Course, Samples, Taken};
+    use super::{Course, Samples, Usage};
 
     /// Returns samples at a thousand moments.
-    fn samples(of: impl Fn(u64) -> Taken) -> Samples {
+    fn samples(of: impl Fn(u64) -> Usage) -> Samples {
         let mut samples = Samples::default();
         for step in 0..1000 {
             samples.add(step as f64 / 1000.0, of(step));
@@ -95,7 +95,7 @@ mod tests {
         samples
     }
 
-    const FLAT: Taken = Taken {
+    const FLAT: Usage = Usage {
         memory: 50_000,
         threads: 10,
         descriptors: 30,
@@ -104,12 +104,12 @@ mod tests {
     #[test]
     fn what_stays_is_flat_whatever_its_begin_and_its_peaks_are() {
         let samples = samples(|step| match step {
-            0..200 => Taken {
+            0..200 => Usage {
                 memory: 1000,
                 threads: 1,
                 descriptors: 3,
             },
-            _ if step % 10 == 0 => Taken {
+            _ if step % 10 == 0 => Usage {
                 memory: 500_000,
                 threads: 100,
                 descriptors: 1000,
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_grows_without_end_is_named() {
-        let samples = samples(|step| Taken {
+        let samples = samples(|step| Usage {
             memory: FLAT.memory + 20 * step,
             threads: FLAT.threads + step / 100,
             descriptors: FLAT.descriptors + step / 10,
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_grows_a_little_is_flat() {
-        let samples = samples(|step| Taken {
+        let samples = samples(|step| Usage {
             memory: FLAT.memory + 10 * step,
             threads: FLAT.threads + step / 200,
             descriptors: FLAT.descriptors,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::{STEP, SteppedClock};
 use super::faults::{Injected, Rates};
-use super::samples::{Samples, Taken};
+use super::samples::{Samples, Usage};
 use crate::report::{Order, Report, Tallies};
 use crate::system::{self, Sent};
 
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What a process is started for.
-pub struct Role {
+pub struct WardRole {
     pub name: &'static str,
     pub words: Vec<String>,
     pub rates: Rates,
@@ -29,7 +29,7 @@ pub struct Role {
 }
 
 /// A process in its present life.
-struct Running {
+struct RunningWard {
     child: Child,
     input: ChildStdin,
     reports: Receiver<Report>,
@@ -39,8 +39,8 @@ struct Running {
 }
 
 pub struct Ward {
-    pub role: Role,
-    running: Option<Running>,
+    pub role: WardRole,
+    running: Option<RunningWard>,
     pub lives: u64,
     /// The counts of the lives that are over, and of this one.
     past: Tallies,
@@ -53,7 +53,7 @@ pub struct Ward {
 }
 
 impl Ward {
-    pub fn new(role: Role) -> Ward {
+    pub fn new(role: WardRole) -> Ward {
         Ward {
             role,
             running: None,
@@ -92,7 +92,7 @@ impl Ward {
                 let _ = to.send(report);
             }
         });
-        self.running = Some(Running {
+        self.running = Some(RunningWard {
             child,
             input,
             reports,
@@ -185,7 +185,7 @@ impl Ward {
             system::threads(&id),
             system::descriptors(&id),
         ) {
-            let taken = Taken {
+            let taken = Usage {
                 memory,
                 threads,
                 descriptors,
@@ -274,7 +274,7 @@ impl Ward {
     }
 }
 
-impl Running {
+impl RunningWard {
     fn order(&mut self, order: Order) -> std::io::Result<()> {
         self.input
             .write_all(format!("{}\n", order.word()).as_bytes())

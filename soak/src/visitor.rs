@@ -43,8 +43,8 @@ const BURST: usize = 16;
 const BOMB: u32 = 2000;
 
 /// The bytes of a long answer, for which sockets have no room, and how many are read at a time.
-const LONG: usize = 3_000_000;
-const PIECE: usize = 65_536;
+const LONG: usize = 1_000_000;
+const PIECE: usize = 32_768;
 
 /// The pauses of bad clients.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -73,6 +73,9 @@ impl Ward {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(&self.role.words).args(more);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Otherwise the heap of glibc keeps more, the larger the blocks are that it has seen, and a life
+        // that has seen some seems to grow beside one that has not yet.
+        command.env("MALLOC_MMAP_THRESHOLD_", "131072");
         if self.role.aborts {
             // What it says when it aborts is known.
             command.stderr(Stdio::null());

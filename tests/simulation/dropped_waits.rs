@@ -228,6 +228,10 @@ fn tasks_and_their_runtime(home: &Home) {
         set.spawn_on(&home.runtime, pending::<()>());
         leaves("the next result of a set", set.next());
         leaves("a set as a stream", set.into_future());
+        let mut watch = home.runtime.watch(HOUR);
+        watch.next().await;
+        leaves("the next changes of a runtime", watch.next());
+        leaves("a watch of a runtime", watch.into_future());
         // Nothing is polled, so no cancelled task ends.
         let _held = home.hold();
         leaves("a task that has not begun", task());

@@ -282,6 +282,8 @@ fn an_address_in_a_message_leads_to_a_third_node() {
         let (b, c) = (&all[0], &all[1]);
         assert_eq!((b.node(), c.node()), ("b", "c"));
         c.send(Tally::Add(42)).await.unwrap();
+        // Messages of two nodes have no order: this one is handled before that of b.
+        assert_eq!(c.ask(Tally::Total).await, Ok(42));
         // Node b passes the reply on to c, whose answer comes back.
         assert_eq!(b.ask(|reply| Tally::Pass(c.clone(), reply)).await, Ok(42));
         net.end(&nodes[2]).await;

@@ -97,6 +97,8 @@ const PLACES: &[(&str, Tested)] = &[
     ("runtime/quiescence.rs quiescent", By("tasks_and_their_runtime")),
     ("runtime/shutdown.rs Closed", Within("shutdown")),
     ("runtime/shutdown.rs shutdown", By("a_shutdown_of_a_runtime")),
+    ("runtime/watch.rs Watch", By("tasks_and_their_runtime")),
+    ("runtime/watch.rs next", By("tasks_and_their_runtime")),
     ("runtime/worker_thread.rs DrivenWorker", By("a_driver_that_returns_keeps_no_waker")),
     ("signal.rs ctrl_c", By("signals")),
     ("signal.rs terminate", By("signals")),

@@ -252,7 +252,8 @@ fn the_bytes_that_a_viewer_has_not_taken_count() {
     let mut slow = served.client();
     assert_eq!(slow.get("/flood").status, 200);
     until("no actor is asked", || served.get("/Xy").status == 503);
-    assert_eq!(served.get("/flood").status, 503);
+    // The system may have taken more meanwhile.
+    until("no page goes on", || served.get("/flood").status == 503);
     slow.reset();
     until("actors are asked", || served.get("/Xy").status == 200);
 }

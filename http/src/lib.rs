@@ -48,7 +48,8 @@
 //! # Pages
 //! Two pages tell how a server and its runtime fare, if they are [mounted](ServerBuilder::mount):
 //! [`metrics`] for Prometheus, and [`actors_page`] for people. [`Mount::page`] makes one of the program, and
-//! [`Mount::stream`] one whose body goes on.
+//! [`Mount::stream`] one whose body goes on. [`console()`] is for the program
+//! `greenroom-console`.
 //!
 //! # Closed by default
 //! A server listens at loopback addresses, unless it is [exposed](ServerBuilder::expose). It answers
@@ -84,7 +85,7 @@ pub use reactor::{GivenListener, driver};
 pub use server::{Server, ServerBuilder, StopReport};
 pub use values::PortableType;
 pub use values::answer::Answers;
-pub use view::{Mount, actors_page, escape, metrics};
+pub use view::{Mount, Section, SectionCell, actors_page, console, escape, metrics};
 
 /// Compiles and runs the program of the README.
 #[cfg(doctest)]

@@ -3,6 +3,7 @@
 //! A page looks at the current runtime when it is asked for. Nothing is measured before.
 
 mod actors;
+mod console;
 mod count_book;
 mod escape;
 mod metrics;
@@ -10,6 +11,7 @@ mod mount;
 mod stream;
 
 pub use actors::actors_page;
+pub use console::{Section, SectionCell, console};
 pub use escape::escape;
 pub use metrics::metrics;
 pub use mount::Mount;

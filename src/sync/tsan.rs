@@ -19,22 +19,22 @@ pub(crate) struct OrderedMutex<T> {
 
 /// A guard, whose fields are dropped in this order.
 pub(crate) struct MutexGuard<'a, T> {
-    section: Section<'a>,
+    section: LockSection<'a>,
     inner: std::sync::MutexGuard<'a, T>,
 }
 
 /// A critical section, from after the lock to before the unlock.
-struct Section<'a>(&'a AtomicUsize);
+struct LockSection<'a>(&'a AtomicUsize);
 
-impl<'a> Section<'a> {
+impl<'a> LockSection<'a> {
     fn new(order: &'a AtomicUsize) -> Self {
         // Acquire pairs with the Release in `drop` of the previous holder.
         order.load(Ordering::Acquire);
-        Section(order)
+        LockSection(order)
     }
 }
 
-impl Drop for Section<'_> {
+impl Drop for LockSection<'_> {
     fn drop(&mut self) {
         // Release pairs with the Acquire in `new` of the next holder.
         self.0.store(0, Ordering::Release);
@@ -71,7 +71,7 @@ impl<T> OrderedMutex<T> {
 
     fn enter<'a>(&'a self, inner: std::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard {
-            section: Section::new(&self.order),
+            section: LockSection::new(&self.order),
             inner,
         }
     }
@@ -103,7 +103,7 @@ pub(crate) fn wait_until<'a, T>(
     drop(section);
     let inner = super::body::wait_in_std(condvar, inner, wait);
     MutexGuard {
-        section: Section::new(order),
+        section: LockSection::new(order),
         inner,
     }
 }

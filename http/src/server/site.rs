@@ -177,7 +177,7 @@ impl Site {
                     return counted(&self.counts.others, fixed);
                 }
                 if let Some(stream) = page.stream_page() {
-                    return self.begin_stream(stream, head, caller, shared);
+                    return self.begin_stream(page, stream, head, caller, shared);
                 }
                 let numbers = self.numbers();
                 let query = head.uri.query().unwrap_or_default().to_owned();

@@ -12,7 +12,7 @@ use super::peers::PeerShare;
 use super::route::guarded;
 use super::site::{RequestProgress, Site};
 use super::status::of_own;
-use crate::view::{PageStream, StreamPage, StreamRefusal, StreamRequest};
+use crate::view::{Mount, PageStream, StreamPage, StreamRefusal, StreamRequest};
 use crate::wire::ConnectionState;
 
 /// A page that goes on for a viewer, and the share of the client of a proxy.
@@ -25,12 +25,13 @@ impl Site {
     /// Begins an answer that goes on, if the limits and the page allow it.
     pub(super) fn begin_stream<'a>(
         &'a self,
+        mount: &Mount,
         page: &StreamPage,
         head: &Parts,
         caller: &Caller,
         shared: &'a ConnectionState<'a>,
     ) -> RequestProgress<'a> {
-        let body = self.open_stream(page, head, caller, shared.is_local());
+        let body = self.open_stream(mount, page, head, caller, shared.is_local());
         let response = match body {
             Ok(OpenedStream { page, .. }) if head.method == Method::HEAD => {
                 // A viewer that asks for the head alone takes nobody's place.
@@ -66,6 +67,7 @@ impl Site {
     /// Begins a stream for a viewer. Otherwise returns a status and the reason, and counts the cause.
     fn open_stream(
         &self,
+        mount: &Mount,
         page: &StreamPage,
         head: &Parts,
         caller: &Caller,
@@ -93,7 +95,7 @@ impl Site {
             may_read: caller.may_read,
         };
         // The code of the program may panic.
-        let begun = guarded(|| (page.begin)(&request));
+        let begun = guarded(|| (page.begin)(mount, &request));
         match begun.ok_or((500, "no answer can be made"))? {
             Ok(page) => Ok(OpenedStream {
                 page,

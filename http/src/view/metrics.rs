@@ -213,7 +213,7 @@ impl MetricsSnapshot {
         family(encoder, limits, Counter, &["limit"], rows)?;
         let refused = (
             "greenroom_http_refused_callers",
-            "Requests that were refused for their host, origin or site",
+            "Requests that were refused for their host, origin, site or token",
         );
         let rows = self.numbers.refused.iter();
         let rows = rows.map(|(cause, count)| (vec![(*cause).to_owned()], *count as f64));

@@ -10,6 +10,7 @@ use hyper::Response;
 use hyper::body::Bytes;
 use prometheus_client::collector::Collector;
 
+use super::console::ConsoleSettings;
 use super::stream::StreamPage;
 use crate::counts::Numbers;
 use crate::message::{Body, HttpResponse};
@@ -29,6 +30,8 @@ pub struct Mount {
     pub(super) spools: Vec<(String, Arc<dyn Fn() -> SpoolStatus + Send + Sync>)>,
     /// The collectors that a program adds to the page.
     pub(super) collectors: Vec<Arc<dyn Collector>>,
+    /// What a program sets for the console.
+    pub(super) console: ConsoleSettings,
 }
 
 /// Makes a page for the query of a request, with the numbers of its server.
@@ -46,6 +49,7 @@ impl Mount {
             stream: None,
             spools: Vec::new(),
             collectors: Vec::new(),
+            console: ConsoleSettings::default(),
         }
     }
 
@@ -128,7 +132,8 @@ impl Mount {
         self.fixed.as_deref().cloned()
     }
 
-    /// Adds the numbers of a spool to the [metrics](crate::metrics), under this name.
+    /// Adds the numbers of a spool to the [metrics](crate::metrics) or to the [console](crate::console()),
+    /// under this name.
     ///
     /// The page holds a handle of the spool, as a clone does.
     pub fn spool<Q, R>(mut self, name: &str, spool: &Spool<Q, R>) -> Self

@@ -7,6 +7,7 @@ use futures_lite::Stream;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
 
+use super::mount::Mount;
 use crate::message::Body;
 
 /// The bytes of a page that goes on, for one viewer.
@@ -20,7 +21,6 @@ pub(crate) trait PageStream: Send {
 }
 
 /// A request for a page that goes on.
-#[expect(dead_code, reason = "a page with a token reads it")]
 pub(crate) struct StreamRequest<'a> {
     pub(crate) headers: &'a HeaderMap,
     /// It comes from this machine, and not from a proxy.
@@ -30,7 +30,6 @@ pub(crate) struct StreamRequest<'a> {
 }
 
 /// Why a page that goes on does not begin.
-#[expect(dead_code, reason = "a page with a token refuses so")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamRefusal {
     /// A page of another site asks.
@@ -49,7 +48,7 @@ pub(crate) struct StreamPage {
 
 /// Begins the page for a viewer.
 type BeginStream =
-    dyn Fn(&StreamRequest<'_>) -> Result<Box<dyn PageStream>, StreamRefusal> + Send + Sync;
+    dyn Fn(&Mount, &StreamRequest<'_>) -> Result<Box<dyn PageStream>, StreamRefusal> + Send + Sync;
 
 /// A stream of the program.
 struct ProgramStream<S>(Pin<Box<S>>);
@@ -74,7 +73,7 @@ impl StreamPage {
         let unknown = const { HeaderValue::from_static("application/octet-stream") };
         StreamPage {
             media: media.unwrap_or(unknown),
-            begin: Box::new(move |request| match request.may_read {
+            begin: Box::new(move |_, request| match request.may_read {
                 true => Ok(Box::new(ProgramStream(Box::pin(begin())))),
                 false => Err(StreamRefusal::Site),
             }),

@@ -4,6 +4,7 @@ mod answers;
 mod browser;
 mod callers;
 mod client;
+mod console;
 #[cfg(target_os = "linux")]
 mod crowds;
 mod driver;

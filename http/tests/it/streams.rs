@@ -99,7 +99,7 @@ fn view(served: &Served) -> Client {
 }
 
 /// Reads a chunk. The last one is empty.
-fn chunk(client: &mut Client) -> String {
+pub fn chunk(client: &mut Client) -> String {
     let mut line = Vec::new();
     while !line.ends_with(b"\r\n") {
         let mut byte = [0];

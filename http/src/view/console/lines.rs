@@ -1,0 +1,270 @@
+//! ConsoleLines of the protocol, as bytes.
+
+use std::time::Duration;
+
+use greenroom::{ActorStatus, ActorWait, Stats, TaskReport};
+use serde::Serialize;
+
+use super::section::Section;
+
+/// The version of the protocol. A viewer refuses another one.
+const PROTOCOL: u32 = 1;
+
+/// The first line.
+#[derive(Serialize)]
+pub(super) struct FirstLine<'a> {
+    protocol: u32,
+    greenroom: &'a str,
+    pid: u32,
+    features: Vec<&'a str>,
+}
+
+impl FirstLine<'_> {
+    /// Describes a runtime as it is seen first.
+    pub(super) fn of(stats: &Stats, actors: &[TaskReport]) -> Self {
+        let names_waits = |it: &TaskReport| {
+            let is_named =
+                |wait: &ActorWait| !matches!(wait, ActorWait::Message | ActorWait::Other);
+            it.waits.iter().any(is_named)
+        };
+        // A debug build notes waits by default, also if no actor waits for another one now.
+        let is_debugged = |it: &TaskReport| {
+            let place = it.actor.as_ref().and_then(|it| it.spawned_at);
+            cfg!(debug_assertions) && place.is_some()
+        };
+        let is_measured = |it: &TaskReport| it.actor.as_ref().is_some_and(|it| it.busy.is_some());
+        let known = [
+            ("counting", stats.is_counting),
+            ("sampled", stats.is_counting),
+            (
+                "waits",
+                actors.iter().any(|it| names_waits(it) || is_debugged(it)),
+            ),
+            ("observer", actors.iter().any(is_measured)),
+        ];
+        FirstLine {
+            protocol: PROTOCOL,
+            greenroom: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            features: known.iter().filter(|it| it.1).map(|it| it.0).collect(),
+        }
+    }
+}
+
+/// An event, without its number.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(super) enum ConsoleEvent<'a> {
+    Reset,
+    Actor(ActorLine<'a>),
+    Ended {
+        id: u64,
+    },
+    Runtime(RuntimeLine),
+    Section {
+        name: &'a str,
+        #[serde(flatten)]
+        section: &'a Section,
+    },
+    Tick {
+        at_ms: u64,
+    },
+    End {
+        why: &'static str,
+    },
+}
+
+#[derive(Serialize)]
+struct NumberedLine<'a> {
+    seq: u64,
+    #[serde(flatten)]
+    event: ConsoleEvent<'a>,
+}
+
+/// The whole state of an actor.
+#[derive(Serialize)]
+pub(super) struct ActorLine<'a> {
+    id: u64,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spawned_at: Option<String>,
+    state: &'static str,
+    mailbox: usize,
+    #[serde(flatten)]
+    counts: Option<ActorCountsLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy_us: Option<u64>,
+    restarts: u64,
+    displaced: u64,
+    addresses: usize,
+    handle: bool,
+    waits: Vec<WaitLine<'a>>,
+}
+
+/// What is counted of an actor, if it is.
+#[derive(Serialize)]
+struct ActorCountsLine {
+    highest: usize,
+    messages: u64,
+    turns: u64,
+    sampled: SampledLine,
+}
+
+#[derive(Serialize)]
+struct SampledLine {
+    turns: u64,
+    busy_us: u64,
+    longest_us: u64,
+}
+
+#[derive(Serialize)]
+struct WaitLine<'a> {
+    #[serde(rename = "for")]
+    what_for: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<&'a str>,
+}
+
+impl<'a> ActorLine<'a> {
+    pub(super) fn of(report: &'a TaskReport, actor: &ActorStatus, is_counting: bool) -> Self {
+        let (task, name) = (&report.task, report.task.called().into_owned());
+        let sampled = &actor.sampled;
+        ActorLine {
+            id: task.id(),
+            function: task.name().is_none().then(|| name.clone()),
+            name,
+            spawned_at: actor.spawned_at.map(ToString::to_string),
+            state: match actor.is_dormant {
+                true => "waiting",
+                false => "running",
+            },
+            mailbox: actor.mailbox,
+            counts: is_counting.then(|| ActorCountsLine {
+                highest: actor.highest,
+                messages: actor.messages,
+                turns: actor.turns,
+                sampled: SampledLine {
+                    turns: sampled.turns,
+                    busy_us: micros(sampled.busy),
+                    longest_us: micros(sampled.longest),
+                },
+            }),
+            busy_us: actor.busy.map(micros),
+            restarts: actor.incarnation,
+            displaced: actor.displaced,
+            addresses: actor.addresses,
+            handle: actor.has_handle,
+            waits: report.waits.iter().map(wait).collect(),
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn wait(wait: &ActorWait) -> WaitLine<'_> {
+    let (what_for, of, what) = match wait {
+        ActorWait::Message => ("message", None, None),
+        ActorWait::Answer(of) => ("answer", Some(of.id()), None),
+        ActorWait::Room(of) => ("room", Some(of.id()), None),
+        ActorWait::End(of) => ("end", Some(of.id()), None),
+        ActorWait::Noted(what) => ("noted", None, Some(*what)),
+        _ => ("other", None, None),
+    };
+    WaitLine { what_for, of, what }
+}
+
+/// The figures of a runtime.
+#[derive(Serialize)]
+pub(super) struct RuntimeLine {
+    uptime_ms: u64,
+    workers: Vec<WorkerLine>,
+    injector: usize,
+    queued: usize,
+    tasks: usize,
+    actors: usize,
+    blocking: BlockingLine,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct WorkerLine {
+    turns: u64,
+    steals: u64,
+    parks: u64,
+    queued: usize,
+}
+
+#[derive(Serialize)]
+struct BlockingLine {
+    threads: usize,
+    idle: usize,
+    waiting: usize,
+}
+
+impl RuntimeLine {
+    /// Describes a runtime with so many actors, which have handled so many messages.
+    pub(super) fn of(stats: &Stats, uptime: Duration, actors: usize, messages: u64) -> Self {
+        let workers = stats.workers.iter().map(|worker| WorkerLine {
+            turns: worker.runs,
+            steals: worker.steals,
+            parks: worker.parks,
+            queued: worker.queued,
+        });
+        RuntimeLine {
+            uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
+            workers: workers.collect(),
+            injector: stats.injector,
+            queued: stats.queued,
+            tasks: stats.tasks,
+            actors,
+            blocking: BlockingLine {
+                threads: stats.blocking.threads,
+                idle: stats.blocking.idle,
+                waiting: stats.blocking.queued,
+            },
+            messages: stats.is_counting.then_some(messages),
+        }
+    }
+}
+
+/// ConsoleLines, one after the other, with their numbers.
+#[derive(Default)]
+pub(super) struct ConsoleLines {
+    /// The number of the last event.
+    seq: u64,
+    bytes: Vec<u8>,
+}
+
+impl ConsoleLines {
+    pub(super) fn first(&mut self, line: &FirstLine<'_>) {
+        self.push(line);
+    }
+
+    pub(super) fn event(&mut self, event: ConsoleEvent<'_>) {
+        self.seq += 1;
+        let seq = self.seq;
+        self.push(&NumberedLine { seq, event });
+    }
+
+    fn push(&mut self, line: &impl Serialize) {
+        // Nothing here is refused by JSON, and a vector takes all bytes.
+        let written = serde_json::to_writer(&mut self.bytes, line);
+        debug_assert!(written.is_ok(), "{written:?}");
+        self.bytes.push(b'\n');
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+}

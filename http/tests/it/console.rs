@@ -1,0 +1,325 @@
+//! The page of the console: its lines, who may look, and what is never sent.
+
+mod schema;
+
+use std::collections::BTreeMap;
+
+use greenroom::spool::Spool;
+use greenroom::{Builder, Context, Handle, Reply, Runtime, actor};
+use greenroom_http::{Mount, Section, ServerBuilder, console, metrics};
+use serde_json::{Value, json};
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use crate::streams::chunk;
+use crate::support::{Client, Response, Served, number, served, served_at, until};
+
+const PAGE: &str = "/console/v1";
+
+fn often() -> Mount {
+    console().refresh(Duration::from_millis(10))
+}
+
+fn with(
+    page: Mount,
+) -> impl FnOnce(ServerBuilder, &Handle<crate::support::Message, ()>) -> ServerBuilder {
+    |builder, _| builder.mount(page).mount(metrics())
+}
+
+/// A viewer of the console, which checks each line.
+struct Viewer {
+    client: Client,
+    lines: Vec<Value>,
+    /// What has come of the next line.
+    text: String,
+    seq: u64,
+}
+
+impl Viewer {
+    fn new(served: &Served) -> Self {
+        let mut client = served.client();
+        let head = client.get(PAGE);
+        assert_eq!(head.status, 200, "{}", head.body);
+        assert_eq!(head.header("content-type"), Some("application/x-ndjson"));
+        Viewer {
+            client,
+            lines: Vec::new(),
+            text: String::new(),
+            seq: 0,
+        }
+    }
+
+    /// Returns the next line, or nothing at the end.
+    fn line(&mut self) -> Option<Value> {
+        while self.lines.is_empty() {
+            let more = chunk(&mut self.client);
+            if more.is_empty() {
+                assert_eq!(self.text, "", "the last line has an end");
+                return None;
+            }
+            assert!(!more.contains('\u{1b}'));
+            self.text += &more;
+            let end = self.text.rfind('\n').map_or(0, |end| end + 1);
+            let rest = self.text.split_off(end);
+            let lines = std::mem::replace(&mut self.text, rest);
+            let lines = lines.lines().map(|it| serde_json::from_str(it).unwrap());
+            self.lines.extend(lines);
+        }
+        let line = self.lines.remove(0);
+        schema::check(&line).unwrap();
+        if let Some(seq) = line["seq"].as_u64() {
+            assert_eq!(seq, self.seq + 1, "there is no gap");
+            self.seq = seq;
+        }
+        Some(line)
+    }
+
+    /// Waits for an event that is meant.
+    fn event(&mut self, event: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.line().unwrap();
+            if line["event"] == event && is_meant(&line) {
+                return line;
+            }
+        }
+    }
+}
+
+fn sink(runtime: &Runtime, name: &str) -> Handle<String, ()> {
+    let sink = |mut cx: Context<String>| async move { while cx.recv().await.is_some() {} };
+    actor(sink).name(name).on(runtime).spawn()
+}
+
+#[test]
+fn everything_comes_first_and_then_what_changes() {
+    let served = served(with(often()));
+    let cart = sink(&served.runtime, "cart");
+    let mut viewer = Viewer::new(&served);
+    let first = viewer.line().unwrap();
+    assert_eq!(
+        (&first["protocol"], &first["pid"]),
+        (&json!(1), &json!(std::process::id()))
+    );
+    let features = first["features"].as_array().unwrap();
+    assert!(features.contains(&json!("counting")) && features.contains(&json!("sampled")));
+    assert!(!features.contains(&json!("observer")));
+    assert_eq!(viewer.line().unwrap(), json!({"seq": 1, "event": "reset"}));
+    let mut actors = BTreeMap::new();
+    let runtime = loop {
+        let line = viewer.line().unwrap();
+        match line["event"].as_str().unwrap() {
+            "actor" => actors.insert(line["id"].as_u64().unwrap(), line),
+            _ => break line,
+        };
+    };
+    let seen = &actors[&cart.id()];
+    assert_eq!(
+        (&seen["name"], &seen["messages"]),
+        (&json!("cart"), &json!(0))
+    );
+    assert_eq!(seen["handle"], json!(true));
+    assert_eq!(runtime["event"], "runtime");
+    assert_eq!(runtime["workers"].as_array().unwrap().len(), 2);
+    assert_eq!(runtime["actors"], json!(actors.len()));
+    assert_eq!(viewer.line().unwrap()["event"], "tick");
+    for _ in 0..3 {
+        cart.tell("a secret".to_owned()).unwrap();
+    }
+    let is_cart = |line: &Value| line["id"] == json!(cart.id());
+    let is_idle = |line: &Value| line["messages"] == 3 && line["state"] == "waiting";
+    let seen = viewer.event("actor", |line| is_cart(line) && is_idle(line));
+    assert_eq!(seen["waits"], json!([{"for": "message"}]));
+    assert_eq!(seen["mailbox"], json!(0));
+    assert!(viewer.event("runtime", |_| true)["messages"].as_u64() >= Some(3));
+    cart.kill();
+    viewer.event("ended", is_cart);
+}
+
+#[test]
+fn what_has_not_changed_is_not_sent_again() {
+    let served = served(with(often()));
+    let idle = sink(&served.runtime, "idle");
+    let mut viewer = Viewer::new(&served);
+    let is_idle = |line: &Value| line["id"] == json!(idle.id());
+    // It may be seen once more, in the first turn.
+    viewer.event("actor", |line| is_idle(line) && line["state"] == "waiting");
+    for _ in 0..5 {
+        while let Some(line) = viewer.line().filter(|line| line["event"] != "tick") {
+            assert!(!is_idle(&line) && line["event"] != "reset", "{line}");
+        }
+    }
+}
+
+#[test]
+fn contents_of_messages_and_control_characters_are_never_sent() {
+    let served = served(with(often()));
+    let full = actor(|cx: Context<String>| async move {
+        std::future::pending::<()>().await;
+        drop(cx);
+    });
+    let full = full.name("full\u{1b}[2J\n").on(&served.runtime).spawn();
+    full.tell("a secret".to_owned()).unwrap();
+    let mut viewer = Viewer::new(&served);
+    let line = viewer.event("actor", |line| {
+        line["id"] == json!(full.id()) && line["mailbox"] == 1
+    });
+    assert_eq!(line["name"], "full\u{1b}[2J\n");
+    assert!(!line.to_string().contains("secret"));
+}
+
+#[test]
+fn sections_and_spools_are_part_of_each_refresh() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let spool = runtime.block_on(async {
+        let worker = |mut cx: Context<(u32, Reply<u32>)>| async move {
+            while let Some((number, reply)) = cx.recv().await {
+                reply.send(number);
+            }
+        };
+        let spool = Spool::builder(move |_| actor(worker).spawn()).workers(3);
+        let spool = spool.spawn().unwrap();
+        assert_eq!(spool.ask(7).await, Ok(7));
+        spool
+    });
+    let page = often().spool("tables", &spool);
+    let page = page.section("nodes", || Section::new(["never"]));
+    let page = page.section("broken", || panic!("a secret"));
+    let page = page.section("nodes", || {
+        let shop = ["shop".into(), 2.into(), 0.5.into(), f64::NAN.into()];
+        Section::new(["node", "links", "load", "odd"]).row(shop)
+    });
+    let served = served(with(page));
+    let mut viewer = Viewer::new(&served);
+    for _ in 0..2 {
+        let spools = viewer.event("section", |_| true);
+        assert_eq!(spools["name"], "spools");
+        assert_eq!(spools["rows"][0][0], "tables");
+        assert_eq!(spools["rows"][0][5], 1, "{spools}");
+        let nodes = viewer.line().unwrap();
+        assert_eq!(nodes["name"], "nodes");
+        assert_eq!(nodes["rows"], json!([["shop", 2, 0.5, "NaN"]]));
+        assert_eq!(viewer.line().unwrap()["event"], "tick");
+    }
+}
+
+#[test]
+fn at_most_four_viewers_look() {
+    let served = served(with(often()));
+    let mut viewers = [(); 4].map(|()| Viewer::new(&served));
+    let fifth = served.get(PAGE);
+    assert_eq!(fifth.status, 503);
+    assert!(
+        fifth.text().contains("four viewers look already"),
+        "{}",
+        fifth.text()
+    );
+    // One that asks for the head alone takes nobody's place.
+    for viewer in &mut viewers {
+        viewer.event("tick", |_| true);
+    }
+    let [gone, ..] = viewers;
+    gone.client.reset();
+    until("there is room", || {
+        let mut client = served.client();
+        client.send(format!("HEAD {PAGE} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        client.response_to(true).unwrap().status == 200
+    });
+    Viewer::new(&served).event("tick", |_| true);
+    let line = "greenroom_http_limits_total{limit=\"viewers\"}";
+    assert!(number(&served.get("/metrics").body, line) >= Some(1.0));
+}
+
+#[test]
+fn a_program_that_stops_its_server_says_the_end() {
+    let served = served(with(often()));
+    let mut viewer = Viewer::new(&served);
+    viewer.event("tick", |_| true);
+    let server = served.server;
+    let report = served.runtime.block_on(async move { server.stop().await });
+    assert_eq!(report.cut, 0);
+    viewer.event("end", |line| line["why"] == "the program ends");
+    assert_eq!(viewer.line(), None);
+}
+
+fn ask(client: &mut Client, host: &str, fields: &str) -> Response {
+    client.send(format!(
+        "GET {PAGE} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"
+    ));
+    client.response()
+}
+
+#[test]
+fn a_console_with_a_token_is_shown_to_those_who_have_it() {
+    let served = served(with(often().token("right")));
+    let ask = |fields: &str| ask(&mut served.client(), "localhost", fields);
+    for wrong in [
+        "",
+        "Authorization: Bearer wrong\r\n",
+        "Authorization: Basic right\r\n",
+    ] {
+        let refused = ask(wrong);
+        assert_eq!(refused.status, 401, "{wrong}");
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+        assert!(
+            refused.text().contains("needs its token"),
+            "{}",
+            refused.text()
+        );
+    }
+    assert_eq!(ask("Authorization: Bearer right\r\n").status, 200);
+    let other = "Authorization: Bearer right\r\nSec-Fetch-Site: cross-site\r\n";
+    assert_eq!(ask(other).status, 403);
+    let line = "greenroom_http_refused_callers_total{cause=\"token\"}";
+    assert_eq!(number(&served.get("/metrics").body, line), Some(3.0));
+}
+
+#[test]
+fn no_page_of_another_site_reads_the_console() {
+    let served = served(with(often()));
+    let mut client = served.client();
+    let site = "Sec-Fetch-Site: cross-site\r\n";
+    assert_eq!(ask(&mut client, "localhost", site).status, 403);
+}
+
+/// Returns the address at which other machines reach this one, if there is one.
+fn reached(server: std::net::SocketAddr) -> Option<std::net::SocketAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    (!own.is_loopback()).then(|| (own, server.port()).into())
+}
+
+#[test]
+fn other_machines_need_a_token() {
+    let runtime = || -> Builder { Runtime::builder().workers(2) };
+    for token in [None, Some("right")] {
+        let page = match token {
+            Some(token) => often().token(token),
+            None => often(),
+        };
+        let served = served_at("0.0.0.0:0", runtime(), |builder, _| {
+            builder.expose().mount(page)
+        });
+        let Some(address) = reached(served.server.local_addr()) else {
+            return;
+        };
+        let host = address.to_string();
+        let mut client = Client::new(address);
+        let right = "Authorization: Bearer right\r\n";
+        match token {
+            None => {
+                let refused = ask(&mut client, &host, right);
+                assert_eq!(refused.status, 403);
+                assert!(
+                    refused.text().contains("console().token(..)"),
+                    "{}",
+                    refused.text()
+                );
+            }
+            Some(_) => {
+                assert_eq!(ask(&mut client, &host, "").status, 401);
+                assert_eq!(ask(&mut client, &host, right).status, 200);
+            }
+        }
+    }
+}

@@ -52,6 +52,8 @@ readonly TABLE='
   clippy_cluster         600  beside  each  failed   clippy .
   cluster                900  beside  each  failed   .
   nats                   600  beside  each  skipped  nats .
+  clippy_console         300  beside  each  failed   clippy .
+  console                600  beside  each  failed   .
   clippy_durable         300  beside  each  failed   clippy .
   durable                600  beside  each  failed   .
   features_docs          600  beside  all   failed   .

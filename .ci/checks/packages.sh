@@ -120,6 +120,17 @@ cluster_bench() {
         --target-dir target/cluster_bench -- run 1 1000
 }
 
+# Lints and documentation of greenroom-console.
+clippy_console() {
+    cargo clippy --locked --all-targets -p greenroom-console -- -D warnings
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --lib -p greenroom-console
+}
+
+# Tests of greenroom-console, on recorded lines and in a terminal.
+console() {
+    cargo test --locked -p greenroom-console
+}
+
 # Lints and documentation of greenroom-durable. It has at most 40 crates beside those of the core.
 clippy_durable() {
     local core count

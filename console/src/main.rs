@@ -34,7 +34,7 @@ The key ? shows all keys.";
 /// The keys that wait to be read.
 const KEYS: usize = 64;
 
-struct ConsoleOptions {
+struct Invocation {
     origin: Origin,
     record: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn options() -> Result<ConsoleOptions, lexopt::Error> {
+fn options() -> Result<Invocation, lexopt::Error> {
     let mut parser = lexopt::Parser::from_env();
     let (mut endpoint, mut token, mut record, mut replay) = (None, None, None, None);
     while let Some(argument) = parser.next()? {
@@ -83,7 +83,7 @@ fn options() -> Result<ConsoleOptions, lexopt::Error> {
         (None, None) => return Err("a URL or the path of a socket is missing".into()),
         _ => return Err("a replay has no connection, and is not recorded again".into()),
     };
-    Ok(ConsoleOptions { origin, record })
+    Ok(Invocation { origin, record })
 }
 
 fn token_of(path: &std::path::Path) -> Result<String, lexopt::Error> {
@@ -93,7 +93,7 @@ fn token_of(path: &std::path::Path) -> Result<String, lexopt::Error> {
 }
 
 /// Runs until the user ends it. Returns what has made it impossible to go on.
-fn run(options: ConsoleOptions) -> io::Result<Option<String>> {
+fn run(options: Invocation) -> io::Result<Option<String>> {
     let record = match &options.record {
         Some(path) => match LineRecord::create(path) {
             Ok(record) => Some(record),

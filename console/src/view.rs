@@ -401,7 +401,7 @@ impl Screen {
         for (key, name, action) in keys {
             let begin = column;
             column = put(buffer, area, column, row, key, PLAIN);
-            column = put(buffer, area, column, row, &format!("{name:<6}"), ACCENT);
+            column = put(buffer, area, column, row, &format!("{name:<7}"), ACCENT);
             let place = Rect::new(area.x + begin, area.y + row, column - begin, 1);
             self.spots.push((place, action.clone()));
         }

@@ -50,9 +50,7 @@ pub(super) async fn keep_reading(
     }
     loop {
         let mut has_read = false;
-        let Err(trouble) = read(&endpoint, token.as_deref(), &sender, &mut has_read).await else {
-            return;
-        };
+        let Err(trouble) = read(&endpoint, token.as_deref(), &sender, &mut has_read).await;
         if has_read {
             retry = FIRST_RETRY;
         }
@@ -188,7 +186,11 @@ fn accepted(response: Response<Incoming>) -> Result<Incoming, Trouble> {
         StatusCode::UNAUTHORIZED => {
             "the program asks for a token, or for another one: use --token-file".to_owned()
         }
-        StatusCode::FORBIDDEN => "the program answers nobody who calls it by this name".to_owned(),
+        StatusCode::FORBIDDEN => {
+            "the program answers only its own machine, or those who call it by another name; \
+             from other machines it wants a token"
+                .to_owned()
+        }
         StatusCode::NOT_FOUND => {
             format!("the program has no console at {PATH}: it has to mount one")
         }

@@ -276,26 +276,7 @@ fn draw_row(
         (_, ActorState::Idles) if actor.is_blocked() => "blocked",
         (_, state) => state.word(),
     };
-    let busy = format!("{}.{}", row.busy / 10, row.busy % 10);
-    let longest = if row.longest_us == 0 {
-        "-".to_owned()
-    } else {
-        duration(row.longest_us)
-    };
-    let cells = [
-        if is_grouped {
-            String::new()
-        } else {
-            actor.id.to_string()
-        },
-        state.to_owned(),
-        format!("{full}{}", short(row.mailbox)),
-        short(row.rate),
-        busy,
-        longest,
-        short(row.restarts),
-        duration(row.still_ms * 1_000 / 1_000_000 * 1_000_000),
-    ];
+    let cells = cells(row, actor.id, state, full, is_grouped);
     let mut column = 0;
     for (at, (cell, width)) in cells.iter().zip(WIDTHS).enumerate() {
         let is_alarm = match SortBy::ALL[at] {
@@ -337,6 +318,29 @@ fn draw_row(
     if !key.is_empty() {
         put(buffer, area, column + 1, line, &format!("[{key}]"), DIM);
     }
+}
+
+/// Returns the texts of a row, but for the name.
+fn cells(row: &TableRow, id: u64, state: &str, full: &str, is_grouped: bool) -> [String; 8] {
+    let longest = match row.longest_us {
+        0 => "-".to_owned(),
+        us => duration(us),
+    };
+    [
+        if is_grouped {
+            String::new()
+        } else {
+            id.to_string()
+        },
+        state.to_owned(),
+        format!("{full}{}", short(row.mailbox)),
+        short(row.rate),
+        format!("{}.{}", row.busy / 10, row.busy % 10),
+        longest,
+        short(row.restarts),
+        // In whole seconds.
+        duration(row.still_ms / 1_000 * 1_000_000),
+    ]
 }
 
 /// Orders two rows by a column, and equal ones by their numbers.

@@ -61,7 +61,7 @@ fn draw_suspect(
     };
     put(buffer, area, 0, row, &word, trouble_style(trouble));
     put(buffer, area, 18, row, &model.label(first.actor), PLAIN);
-    put(buffer, area, 18, row + 1, &first.says, DIM);
+    put(buffer, area, 11, row + 1, &first.says, DIM);
 }
 
 /// Draws the figures of the whole runtime, and returns the next row.

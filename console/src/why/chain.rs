@@ -164,7 +164,7 @@ impl ChainSearch<'_> {
         }
     }
 
-    /// An actor that is ready waits for the turns before it.
+    /// Adds the turns for which an actor that is ready waits.
     fn ready(&mut self) {
         let model = self.model;
         let figures = model.figures();

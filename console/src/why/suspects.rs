@@ -16,7 +16,7 @@ const MANY: u32 = 1_000;
 /// A fault or a turn is recent for so many refreshes.
 const RECENT: u32 = 60;
 
-/// The steps that are followed from an actor to the one that holds it up.
+/// The steps that are followed from an actor to what holds it up.
 const STEPS_MAX: usize = 64;
 
 /// What is wrong with an actor.

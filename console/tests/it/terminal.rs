@@ -137,7 +137,7 @@ fn a_reader_names_each_culprit_within_three_keys() {
         ("\r", "until then it takes no message: a lock".to_owned()),
         ("j", format!("Why report #{}", culprits.slow)),
         ("j", format!("Why audit #{}", culprits.growing)),
-        ("\r", format!("audit #{} ─", culprits.growing)),
+        ("\r", "function shop::audit".to_owned()),
         (
             "5",
             "has failed (restart 14): bad digit in line 28".to_owned(),

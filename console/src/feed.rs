@@ -38,7 +38,7 @@ pub enum Fed {
 
 /// What a feed reads.
 #[derive(Debug, Clone)]
-pub enum Origin {
+pub enum LineOrigin {
     /// A program, with the token that it asks for.
     Live(Endpoint, Option<String>),
     /// A record.
@@ -57,13 +57,13 @@ impl LineFeed {
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
-    pub fn begin(origin: &Origin, is_again: bool) -> Self {
+    pub fn begin(origin: &LineOrigin, is_again: bool) -> Self {
         let (sender, fed) = mpsc::channel(CHUNKS);
         let task = match origin.clone() {
-            Origin::Live(endpoint, token) => {
+            LineOrigin::Live(endpoint, token) => {
                 tokio::spawn(connection::keep_reading(endpoint, token, is_again, sender))
             }
-            Origin::Record(path) => tokio::spawn(record::replay(path, sender)),
+            LineOrigin::Record(path) => tokio::spawn(record::replay(path, sender)),
         };
         LineFeed { fed, task }
     }

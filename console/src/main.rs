@@ -9,7 +9,7 @@ use std::thread;
 
 use crossterm::event::{DisableMouseCapture, EnableMouseCapture, Event};
 use crossterm::execute;
-use greenroom_console::feed::{Fed, LineFeed, LineRecord, Origin};
+use greenroom_console::feed::{Fed, LineFeed, LineOrigin, LineRecord};
 use greenroom_console::input::action;
 use greenroom_console::session::{Demand, Session};
 use greenroom_console::view::Outlook;
@@ -35,7 +35,7 @@ The key ? shows all keys.";
 const KEYS: usize = 64;
 
 struct Invocation {
-    origin: Origin,
+    origin: LineOrigin,
     record: Option<PathBuf>,
 }
 
@@ -78,8 +78,8 @@ fn options() -> Result<Invocation, lexopt::Error> {
     }
     let token = token.map(|path| token_of(&path)).transpose()?;
     let origin = match (endpoint, replay) {
-        (Some(endpoint), None) => Origin::Live(endpoint, token),
-        (None, Some(path)) if record.is_none() => Origin::Record(path),
+        (Some(endpoint), None) => LineOrigin::Live(endpoint, token),
+        (None, Some(path)) if record.is_none() => LineOrigin::Record(path),
         (None, None) => return Err("a URL or the path of a socket is missing".into()),
         _ => return Err("a replay has no connection, and is not recorded again".into()),
     };
@@ -138,9 +138,9 @@ fn events() -> io::Result<mpsc::Receiver<io::Result<Event>>> {
 async fn look(
     terminal: &mut DefaultTerminal,
     mut session: Session,
-    origin: &Origin,
+    origin: &LineOrigin,
 ) -> io::Result<Option<String>> {
-    let is_live = matches!(origin, Origin::Live(..));
+    let is_live = matches!(origin, LineOrigin::Live(..));
     let mut events = events()?;
     let mut feed = Some(LineFeed::begin(origin, false));
     draw(terminal, &mut session)?;

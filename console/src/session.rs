@@ -1,6 +1,6 @@
 //! What happens to the lines of a feed: they are recorded, applied to a model, and drawn.
 
-use crate::feed::{Fed, LineRecord, Origin};
+use crate::feed::{Fed, LineOrigin, LineRecord};
 use crate::input::Action;
 use crate::model::{Applied, BadLine, Model};
 use crate::view::{LinkStatus, Outlook, Screen};
@@ -33,10 +33,10 @@ pub struct Session {
 
 impl Session {
     /// Creates a session that knows nothing yet.
-    pub fn new(origin: &Origin, record: Option<LineRecord>) -> Self {
+    pub fn new(origin: &LineOrigin, record: Option<LineRecord>) -> Self {
         let (name, is_live) = match origin {
-            Origin::Live(endpoint, _) => (endpoint.to_string(), true),
-            Origin::Record(path) => (path.display().to_string(), false),
+            LineOrigin::Live(endpoint, _) => (endpoint.to_string(), true),
+            LineOrigin::Record(path) => (path.display().to_string(), false),
         };
         Session {
             model: Model::default(),

@@ -24,12 +24,12 @@ pub struct Texts {
     /// Where the text of each number ends. It begins where the one before ends.
     ends: Vec<u32>,
     /// The number of the text of a hash. If two have one hash, the second is at the next free hash.
-    numbers: HashMap<u64, u32, Plain>,
+    numbers: HashMap<u64, u32, HashedAlready>,
     hasher: RandomState,
 }
 
 /// The keys of the map are hashes already.
-type Plain = std::hash::BuildHasherDefault<AsItIs>;
+type HashedAlready = std::hash::BuildHasherDefault<AsItIs>;
 
 #[derive(Debug, Default)]
 struct AsItIs(u64);

@@ -87,7 +87,7 @@ impl Suspects {
     }
 
     /// Keeps the heaviest of a kind, and lets each say what is known of it.
-    fn put(&mut self, trouble: Trouble, mut found: Found, says: impl Fn(u64) -> String) {
+    fn put(&mut self, trouble: Trouble, mut found: Weighed, says: impl Fn(u64) -> String) {
         found.sort_unstable_by_key(|(weight, id)| (Reverse(*weight), *id));
         self.counts[trouble as usize] = found.len();
         let kept = found.into_iter().take(KEPT).map(|(_, actor)| Suspect {
@@ -100,7 +100,7 @@ impl Suspects {
 }
 
 /// Weights and actors.
-type Found = Vec<(u64, u64)>;
+type Weighed = Vec<(u64, u64)>;
 
 /// Returns the actors to look at.
 pub fn suspects(model: &Model) -> Suspects {
@@ -109,13 +109,13 @@ pub fn suspects(model: &Model) -> Suspects {
         return suspects;
     }
     let waits = Followers::of(model);
-    let stuck: Found = waits
+    let stuck: Weighed = waits
         .roots
         .iter()
         .map(|(id, weight)| (*weight, *id))
         .collect();
-    let slow: Found = found(model, slow_weight);
-    let are_known = |found: &Found| found.iter().map(|(_, id)| *id).collect::<HashSet<u64>>();
+    let slow: Weighed = found(model, slow_weight);
+    let are_known = |found: &Weighed| found.iter().map(|(_, id)| *id).collect::<HashSet<u64>>();
     let (are_stuck, are_slow) = (are_known(&stuck), are_known(&slow));
     let growing = found(model, |model, actor| {
         if are_stuck.contains(&actor.id) || waits.victims.contains(&actor.id) {
@@ -142,7 +142,7 @@ pub fn suspects(model: &Model) -> Suspects {
     suspects
 }
 
-fn found(model: &Model, weight: impl Fn(&Model, &ActorFacts) -> Option<u64>) -> Found {
+fn found(model: &Model, weight: impl Fn(&Model, &ActorFacts) -> Option<u64>) -> Weighed {
     let actors = model.actors().iter();
     actors
         .filter_map(|actor| Some((weight(model, actor)?, actor.id)))

@@ -4,14 +4,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use greenroom_console::feed::{LineFeed, Origin};
+use greenroom_console::feed::{LineFeed, LineOrigin};
 use greenroom_console::session::{Demand, Session};
 
 use crate::lines::Lines;
 
 /// A program that answers each connection with one of these texts, and then closes it. It returns what it
 /// was asked.
-fn program(answers: Vec<String>) -> (Origin, thread::JoinHandle<Vec<String>>) {
+fn program(answers: Vec<String>) -> (LineOrigin, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answering = thread::spawn(move || {
@@ -29,7 +29,7 @@ fn program(answers: Vec<String>) -> (Origin, thread::JoinHandle<Vec<String>>) {
         asked
     });
     let token = Some("secret".to_owned());
-    (Origin::Live(url.parse().unwrap(), token), answering)
+    (LineOrigin::Live(url.parse().unwrap(), token), answering)
 }
 
 fn with_body(status: &str, body: &str) -> String {
@@ -136,7 +136,7 @@ fn a_unix_socket_is_read_as_well() {
         }
         stream.write_all(whole("local").as_bytes()).unwrap();
     });
-    let origin = Origin::Live(path.to_str().unwrap().parse().unwrap(), None);
+    let origin = LineOrigin::Live(path.to_str().unwrap().parse().unwrap(), None);
     on_tokio(async {
         let mut session = Session::new(&origin, None);
         let mut feed = LineFeed::begin(&origin, false);

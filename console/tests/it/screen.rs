@@ -1,7 +1,7 @@
 //! The screen, on a terminal of 80 x 24 that only a test sees.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use greenroom_console::feed::{Fed, Origin};
+use greenroom_console::feed::{Fed, LineOrigin};
 use greenroom_console::input::action;
 use greenroom_console::session::{Demand, Session};
 use ratatui::Terminal;
@@ -18,7 +18,7 @@ pub struct Shown {
 impl Shown {
     /// Shows lines.
     pub fn new(lines: &str) -> Self {
-        let origin = Origin::Live("http://127.0.0.1:5050".parse().unwrap(), None);
+        let origin = LineOrigin::Live("http://127.0.0.1:5050".parse().unwrap(), None);
         let mut shown = Shown {
             session: Session::new(&origin, None),
             terminal: Terminal::new(TestBackend::new(80, 24)).unwrap(),

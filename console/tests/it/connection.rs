@@ -4,8 +4,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread;
 
+use greenroom::{Context, Runtime};
 use greenroom_console::feed::{LineFeed, LineOrigin};
 use greenroom_console::session::{Demand, Session};
+use greenroom_http::{Server, console};
 
 use crate::lines::Lines;
 
@@ -81,6 +83,31 @@ fn a_lost_connection_is_made_again_and_said() {
         assert!(head.starts_with("GET /console/v1 HTTP/1.1\r\n"), "{head}");
         assert!(head.contains("authorization: Bearer secret\r\n"), "{head}");
     }
+}
+
+#[test]
+fn a_program_that_mounts_its_console_is_shown() {
+    let runtime = Runtime::new().unwrap();
+    let idle = |mut cx: Context<u32>| async move { while cx.recv().await.is_some() {} };
+    let shop = greenroom::actor(idle).name("shop").on(&runtime).spawn();
+    let server = Server::bind("127.0.0.1:0").mount(console()).listen();
+    let server = runtime.block_on(server).unwrap();
+    let url = format!("http://{}", server.local_addr());
+    let origin = LineOrigin::Live(url.parse().unwrap(), None);
+    on_tokio(async {
+        let mut session = Session::new(&origin, None);
+        let mut feed = LineFeed::begin(&origin, false);
+        while !session.model.is_whole() {
+            let fed = feed.next().await.unwrap();
+            let demand = session.take(fed);
+            assert!(
+                matches!(demand, Demand::Nothing | Demand::Draw),
+                "{demand:?}"
+            );
+        }
+        let label = session.model.label(shop.id());
+        assert!(label.starts_with("shop"), "{label}");
+    });
 }
 
 #[test]

@@ -28,7 +28,7 @@ const FIRST_RETRY: u64 = 1;
 const LAST_RETRY: u64 = 10;
 
 /// Why nothing can be read.
-enum Trouble {
+enum FetchProblem {
     /// It may be otherwise later.
     Passing(String),
     /// It is no use to try again.
@@ -55,12 +55,12 @@ pub(super) async fn keep_reading(
             retry = FIRST_RETRY;
         }
         match trouble {
-            Trouble::Unread => return,
-            Trouble::Final(why) => {
+            FetchProblem::Unread => return,
+            FetchProblem::Final(why) => {
                 let _ = sender.send(Fed::Refused(why)).await;
                 return;
             }
-            Trouble::Passing(why) => {
+            FetchProblem::Passing(why) => {
                 for left in (1..=retry).rev() {
                     if sender.send(Fed::Lost(why.clone(), left)).await.is_err() {
                         return;
@@ -81,7 +81,7 @@ async fn read(
     token: Option<&str>,
     sender: &Sender<Fed>,
     has_read: &mut bool,
-) -> Result<Never, Trouble> {
+) -> Result<Never, FetchProblem> {
     match endpoint {
         Endpoint::Tcp(host) => {
             let stream = in_time(TcpStream::connect(host)).await?;
@@ -95,18 +95,18 @@ async fn read(
         #[cfg(not(unix))]
         Endpoint::Unix(path) => {
             let text = format!("{}: this system has no Unix sockets", path.display());
-            Err(Trouble::Final(text))
+            Err(FetchProblem::Final(text))
         }
     }
 }
 
 async fn in_time<T, E: std::fmt::Display>(
     step: impl Future<Output = Result<T, E>>,
-) -> Result<T, Trouble> {
+) -> Result<T, FetchProblem> {
     match timeout(PATIENCE, step).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(Trouble::Passing(error.to_string())),
-        Err(_) => Err(Trouble::Passing(format!(
+        Ok(Err(error)) => Err(FetchProblem::Passing(error.to_string())),
+        Err(_) => Err(FetchProblem::Passing(format!(
             "no answer in {} s",
             PATIENCE.as_secs()
         ))),
@@ -119,7 +119,7 @@ async fn read_from(
     token: Option<&str>,
     sender: &Sender<Fed>,
     has_read: &mut bool,
-) -> Result<Never, Trouble> {
+) -> Result<Never, FetchProblem> {
     let io = TokioIo::new(stream);
     let (mut requests, connection) = in_time(hyper::client::conn::http1::handshake(io)).await?;
     // It ends when `requests` and the body are dropped.
@@ -129,34 +129,34 @@ async fn read_from(
     let request = request(host, token)?;
     let response = in_time(requests.send_request(request)).await?;
     let mut body = accepted(response)?;
-    let passing = |error: hyper::Error| Trouble::Passing(error.to_string());
+    let passing = |error: hyper::Error| FetchProblem::Passing(error.to_string());
     let mut joiner = LineJoiner::default();
     send(sender, Fed::Begins).await?;
     loop {
         let Ok(frame) = timeout(SILENCE, body.frame()).await else {
             let text = format!("nothing came for {} s", SILENCE.as_secs());
-            return Err(Trouble::Passing(text));
+            return Err(FetchProblem::Passing(text));
         };
         let Some(frame) = frame else {
-            return Err(Trouble::Passing(
+            return Err(FetchProblem::Passing(
                 "the program has closed the connection".to_owned(),
             ));
         };
         let Ok(chunk) = frame.map_err(passing)?.into_data() else {
             continue;
         };
-        if let Some(lines) = joiner.join(&chunk).map_err(Trouble::Final)? {
+        if let Some(lines) = joiner.join(&chunk).map_err(FetchProblem::Final)? {
             *has_read = true;
             send(sender, Fed::Lines(lines)).await?;
         }
     }
 }
 
-async fn send(sender: &Sender<Fed>, fed: Fed) -> Result<(), Trouble> {
-    sender.send(fed).await.map_err(|_| Trouble::Unread)
+async fn send(sender: &Sender<Fed>, fed: Fed) -> Result<(), FetchProblem> {
+    sender.send(fed).await.map_err(|_| FetchProblem::Unread)
 }
 
-fn request(host: &str, token: Option<&str>) -> Result<Request<Empty<Bytes>>, Trouble> {
+fn request(host: &str, token: Option<&str>) -> Result<Request<Empty<Bytes>>, FetchProblem> {
     let request = Request::get(PATH)
         .header(HOST, host)
         .header(ACCEPT, "application/x-ndjson");
@@ -164,7 +164,7 @@ fn request(host: &str, token: Option<&str>) -> Result<Request<Empty<Bytes>>, Tro
         Some(token) => {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
             let mut value = value.map_err(|_| {
-                Trouble::Final("the token has characters that no header may have".to_owned())
+                FetchProblem::Final("the token has characters that no header may have".to_owned())
             })?;
             value.set_sensitive(true);
             request.header(AUTHORIZATION, value)
@@ -172,16 +172,16 @@ fn request(host: &str, token: Option<&str>) -> Result<Request<Empty<Bytes>>, Tro
         None => request,
     };
     let built = request.body(Empty::new());
-    built.map_err(|error| Trouble::Final(error.to_string()))
+    built.map_err(|error| FetchProblem::Final(error.to_string()))
 }
 
 /// Returns the body of an answer that has one.
-fn accepted(response: Response<Incoming>) -> Result<Incoming, Trouble> {
+fn accepted(response: Response<Incoming>) -> Result<Incoming, FetchProblem> {
     let text = match response.status() {
         StatusCode::OK => return Ok(response.into_body()),
         StatusCode::SERVICE_UNAVAILABLE => {
             let text = "the program has as many viewers as it allows".to_owned();
-            return Err(Trouble::Passing(text));
+            return Err(FetchProblem::Passing(text));
         }
         StatusCode::UNAUTHORIZED => {
             "the program asks for a token, or for another one: use --token-file".to_owned()
@@ -195,11 +195,13 @@ fn accepted(response: Response<Incoming>) -> Result<Incoming, Trouble> {
             format!("the program has no console at {PATH}: it has to mount one")
         }
         status if status.is_server_error() => {
-            return Err(Trouble::Passing(format!("the program answers {status}")));
+            return Err(FetchProblem::Passing(format!(
+                "the program answers {status}"
+            )));
         }
         status => format!("the program answers {status}"),
     };
-    Err(Trouble::Final(text))
+    Err(FetchProblem::Final(text))
 }
 
 /// A task that ends with its owner.

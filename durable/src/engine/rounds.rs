@@ -8,6 +8,9 @@
 //!   same one.
 //! - ROUND-3: if one command fails, the others run again without it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use super::parked::Parked;

@@ -30,17 +30,19 @@ readonly MOST='
 # Prints the files of src that a way enters.
 files() {
     rm -f "$scratch/$1".*
-    valgrind --tool=callgrind --callgrind-out-file="$scratch/$1" --compress-strings=no \
+    valgrind --tool=callgrind --callgrind-out-file="$scratch/$1" --dump-instr=yes --compress-strings=no \
         --compress-pos=no --zero-before='way::begin' --dump-before='way::end' "$program" "$1" \
         >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; return 1; }
-    # A row is a line of the file and its cost; the one after `calls=` is what was called. Line 0 is
-    # no code of the file, and the code of a macro belongs to the program.
-    awk -v src="$PWD/src/" '
-        /^f[lie]=/ { file = substr($0, 4); next }
+    # A row is an instruction: its address, its line and its cost; the one after `calls=` is what was
+    # called. The code of a macro belongs to the program. The files come from addr2line, as valgrind
+    # takes a row for the file of the row before if both have the same line. Line 0 is no code.
+    awk '
         /^fn=/ { is_ours = /greenroom::/ && !/^fn=<?way::/; next }
         /^calls=/ { getline; next }
-        /^[1-9]/ && $2 > 0 && is_ours && index(file, src) == 1 { print substr(file, length(src) + 1) }
-    ' "$scratch/$1".[0-9]* | sort -u
+        /^0x/ && $3 > 0 && is_ours { print $1 }
+    ' "$scratch/$1".[0-9]* | sort -u | addr2line -e "$program" | awk -F: -v src="$PWD/src/" '
+        $2 > 0 && index($1, src) == 1 { print substr($1, length(src) + 1) }
+    ' | sort -u
 }
 
 # Prints a row for each file of each way: the way and the file.
@@ -101,7 +103,9 @@ hold_against() {
     ' "$1" ARCHITECTURE.md
 }
 
-command -v valgrind >/dev/null || { echo 'valgrind is not installed'; exit 2; }
+for tool in valgrind addr2line; do
+    command -v "$tool" >/dev/null || { echo "$tool is not installed"; exit 2; }
+done
 unset CARGO_BUILD_TARGET RUSTFLAGS "${!CARGO_PROFILE_DEV_@}"
 target=${CARGO_TARGET_DIR:-target}/speed
 scratch=$target/way

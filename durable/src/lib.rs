@@ -54,7 +54,7 @@ pub use status::QueueStatus;
 pub use store::{Store, StoreBuilder};
 pub use stored::Stored;
 #[cfg(feature = "http")]
-pub use view::with_jobs;
+pub use view::{jobs_section, with_jobs};
 
 /// Compiles and runs the programs of the README.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! `/jobs`: the queues and their dead letters, for people.
+//! The queues and their dead letters, for people: the page `/jobs`, and a section of the console.
 //!
 //! The page needs nothing from elsewhere and has no script. Each text in it is escaped. A dead letter is put
 //! again by a form, which the server takes from its own pages only.
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use futures_lite::future::block_on;
 use greenroom::{Context, Refusal, RefusalKind, Reply, spawn};
-use greenroom_http::{HttpResponse, Mount, ServerBuilder, escape};
+use greenroom_http::{HttpResponse, Mount, Section, SectionCell, ServerBuilder, escape};
 use serde::Deserialize;
 
 use crate::dead::DeadJob;
@@ -59,6 +59,59 @@ pub fn with_jobs(server: ServerBuilder, store: &Store) -> ServerBuilder {
     server.post_only()
 }
 
+/// Returns what makes a section of the [console](greenroom_http::console()), with a row for each queue of
+/// the store. If the store cannot be read, the section says why.
+///
+/// ```
+/// use greenroom_durable::{Store, jobs_section};
+/// use greenroom_http::{Server, console};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let file = folder.path().join("shop.db");
+/// greenroom::run(async {
+///     let store = Store::sqlite(file).open().await?;
+///     let page = console().section("jobs", jobs_section(&store));
+///     let server = Server::bind("127.0.0.1:0").mount(page).listen().await?;
+///     server.stop().await;
+///     store.close().await;
+///     Ok::<(), Box<dyn std::error::Error>>(())
+/// }).unwrap();
+/// ```
+pub fn jobs_section(store: &Store) -> impl Fn() -> Section + Send + Sync + use<> {
+    let store = store.clone();
+    move || match block_on(store.statuses()) {
+        Ok(queues) => table(&queues),
+        Err(error) => Section::new(["error"]).row([error.to_string().into()]),
+    }
+}
+
+/// Returns a table with a row for each queue.
+fn table<'a>(queues: impl IntoIterator<Item = &'a QueueStatus>) -> Section {
+    let heads = "queue waiting running late dead done minute oldest";
+    queues
+        .into_iter()
+        .fold(Section::new(heads.split(' ')), |table, status| {
+            let QueueStatus {
+                waiting,
+                running,
+                late,
+                dead,
+                done,
+                rate,
+                ..
+            } = *status;
+            let paused = if status.is_paused { " (paused)" } else { "" };
+            let oldest = status.oldest.map(|oldest| format!("{oldest:.0?}"));
+            let numbers = [waiting, running, late, dead, done, rate].map(SectionCell::from);
+            table.row(
+                [format!("{}{paused}", status.name).into()]
+                    .into_iter()
+                    .chain(numbers)
+                    .chain([oldest.unwrap_or("-".to_owned()).into()]),
+            )
+        })
+}
+
 /// Which dead letter is to be put again.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,31 +155,13 @@ fn page(queues: &[(QueueStatus, Vec<DeadJob>)]) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Jobs</title></head>\
          <body><h1>Jobs</h1><table border=\"1\" cellpadding=\"4\"><tr>",
     );
-    let heads = "queue waiting running late dead done minute oldest";
-    heads
-        .split(' ')
-        .for_each(|head| cell(&mut page, "th", head));
+    let Section { columns, rows, .. } = table(queues.iter().map(|(status, _)| status));
+    columns.iter().for_each(|head| cell(&mut page, "th", head));
     page.push_str("</tr>\n");
-    for (status, _) in queues {
+    for row in rows {
         page.push_str("<tr>");
-        let paused = if status.is_paused { " (paused)" } else { "" };
-        cell(&mut page, "td", &format!("{}{paused}", status.name));
-        let QueueStatus {
-            waiting,
-            running,
-            late,
-            dead,
-            done,
-            rate,
-            ..
-        } = status;
-        for number in [waiting, running, late, dead, done, rate] {
-            cell(&mut page, "td", &number.to_string());
-        }
-        let oldest = status
-            .oldest
-            .map_or("-".to_owned(), |oldest| format!("{oldest:.0?}"));
-        cell(&mut page, "td", &oldest);
+        row.iter()
+            .for_each(|it| cell(&mut page, "td", &it.to_string()));
         page.push_str("</tr>\n");
     }
     page.push_str("</table>");

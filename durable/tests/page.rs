@@ -1,10 +1,10 @@
-//! The page `/jobs`, asked for over a socket.
+//! The page `/jobs` and the section of the console, asked for over a socket.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use greenroom_durable::{Job, Serve, Store, Stored, with_jobs};
-use greenroom_http::Server;
+use greenroom_durable::{Job, Serve, Store, Stored, jobs_section, with_jobs};
+use greenroom_http::{Server, console};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -86,5 +86,50 @@ fn the_page_shows_dead_letters_and_its_form_puts_them_again() {
         assert!(!again.starts_with("HTTP/1.1 200 "), "{again}");
         server.stop().await;
         store.close().await;
+    });
+}
+
+/// Returns the first line about a section.
+fn look(address: &str) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    write!(
+        socket,
+        "GET /console/v1 HTTP/1.1\r\nhost: {address}\r\n\r\n"
+    )
+    .unwrap();
+    let mut lines = BufReader::new(socket).lines().map(Result::unwrap);
+    lines
+        .find(|line| line.contains("\"event\":\"section\""))
+        .unwrap()
+}
+
+#[test]
+fn the_console_has_a_row_for_each_queue_or_says_why_it_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    greenroom::run(async {
+        let store = Store::sqlite(folder.path().join("letters.db"))
+            .open()
+            .await
+            .unwrap();
+        let queue = store.queue::<Letter>("letters").open().await.unwrap();
+        let waits = queue.put(Job::new(Letter("to \"Bob\"".into()))).await;
+        waits.unwrap();
+        queue.pause().await.unwrap();
+        let page = console().section("jobs", jobs_section(&store));
+        let server = Server::bind("127.0.0.1:0")
+            .mount(page)
+            .listen()
+            .await
+            .unwrap();
+        let address = server.local_addr().to_string();
+        let own = address.clone();
+        let line = greenroom::unblock(move || look(&own)).await;
+        let row = r#""rows":[["letters (paused)",1,0,1,0,0,0,""#;
+        assert!(line.contains(row), "{line}");
+
+        store.close().await;
+        let line = greenroom::unblock(move || look(&address)).await;
+        assert!(line.contains(r#""columns":["error"]"#), "{line}");
+        server.stop().await;
     });
 }

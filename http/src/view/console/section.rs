@@ -1,5 +1,7 @@
 //! Sections: tables of services and packages.
 
+use std::fmt;
+
 use serde::{Serialize, Serializer};
 
 /// Makes a section.
@@ -47,6 +49,16 @@ impl Section {
     pub fn row(mut self, cells: impl IntoIterator<Item = SectionCell>) -> Self {
         self.rows.push(cells.into_iter().collect());
         self
+    }
+}
+
+impl fmt::Display for SectionCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SectionCell::Text(text) => f.write_str(text),
+            SectionCell::Whole(number) => number.fmt(f),
+            SectionCell::Fraction(number) => number.fmt(f),
+        }
     }
 }
 

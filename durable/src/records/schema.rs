@@ -3,7 +3,7 @@
 //! A step that was published is never changed. A row has a sum of what never changes in it, so that
 //! a damaged page is reported. No index is larger than its use: each is partial.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Row, TransactionBehavior};
 
 use crate::error::StoreOpenProblem;
 
@@ -122,19 +122,16 @@ pub(crate) fn complete(connection: &mut Connection) -> Result<(), StoreOpenProbl
 
 /// Returns the version of the file, which is 0 for an empty one.
 pub(crate) fn check(connection: &Connection) -> Result<i64, StoreOpenProblem> {
-    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let (application, found) = (number("application_id")?, number("user_version")?);
+    // One statement reads from one state of the file: another process may be creating the tables.
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+               FROM pragma_application_id, pragma_user_version";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (application, found, tables): (i64, i64, i64) = connection.query_row(sql, [], read)?;
     let known = STEPS.len() as i64;
-    if application == APPLICATION {
-        return match found {
-            0.. if found <= known => Ok(found),
-            _ => Err(StoreOpenProblem::Newer { found, known }),
-        };
-    }
-    let tables = "SELECT count(*) FROM sqlite_schema";
-    let tables: i64 = connection.query_row(tables, [], |row| row.get(0))?;
-    match tables {
-        0 => Ok(0),
+    match (application, tables) {
+        (APPLICATION, _) if (0..=known).contains(&found) => Ok(found),
+        (APPLICATION, _) => Err(StoreOpenProblem::Newer { found, known }),
+        (_, 0) => Ok(0),
         _ => Err(StoreOpenProblem::Foreign),
     }
 }

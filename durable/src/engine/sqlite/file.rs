@@ -8,7 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -35,8 +36,26 @@ pub(crate) struct FileOptions {
     pub(crate) vfs: Option<&'static str>,
 }
 
+/// The pause before a file is opened again.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// Opens the file, and creates or completes it.
 pub(crate) fn open(options: &FileOptions) -> Result<Connection, StoreOpenProblem> {
+    let start = Instant::now();
+    loop {
+        match open_once(options) {
+            // While others open it, SQLite refuses some steps at once that it could wait for.
+            Err(StoreOpenProblem::Store(StoreProblem::Busy))
+                if start.elapsed() < options.busy_limit =>
+            {
+                thread::sleep(PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn open_once(options: &FileOptions) -> Result<Connection, StoreOpenProblem> {
     if rusqlite::version_number() < OLDEST {
         return Err(StoreOpenProblem::OldLibrary(rusqlite::version()));
     }

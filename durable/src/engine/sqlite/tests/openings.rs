@@ -1,0 +1,37 @@
+//! Files that are opened: by several at once, by a link, and over what others have left.
+
+use futures::future::join_all;
+
+use rusqlite::Connection;
+
+use super::{Duration, text, texts, with_file};
+use crate::Store;
+
+#[test]
+fn several_that_create_a_file_at_once_have_one_store() {
+    for _ in 0..10 {
+        with_file(|path| async move {
+            let stores = join_all((0..8).map(|_| Store::sqlite(&path).open())).await;
+            for store in &stores {
+                let queue = texts(store.as_ref().unwrap()).await;
+                queue.put(text("a")).await.unwrap();
+            }
+            let first = stores[0].as_ref().unwrap();
+            assert_eq!(texts(first).await.status().await.unwrap().waiting, 1);
+        });
+    }
+}
+
+#[test]
+fn an_open_waits_for_another_process_that_creates_the_tables() {
+    with_file(|path| async move {
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let limit = Duration::from_secs(60);
+        let opening = greenroom::spawn(Store::sqlite(&path).busy_limit(limit).open());
+        // Long enough for an open that does not wait.
+        greenroom::time::sleep(Duration::from_millis(100)).await;
+        other.execute_batch("ROLLBACK").unwrap();
+        opening.await.unwrap();
+    });
+}

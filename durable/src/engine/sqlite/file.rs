@@ -113,7 +113,12 @@ fn connect(options: &FileOptions, access: OpenFlags) -> Result<Connection, Store
         Some(vfs) => Connection::open_with_flags_and_vfs(&options.path, flags, vfs)?,
         None => Connection::open_with_flags(&options.path, flags)?,
     };
-    connection.busy_timeout(options.busy_limit)?;
+    // SQLite counts the milliseconds in 31 bits.
+    connection.busy_timeout(
+        options
+            .busy_limit
+            .min(Duration::from_millis(i32::MAX as u64)),
+    )?;
     Ok(connection)
 }
 
@@ -131,16 +136,24 @@ fn folder_of(path: &Path) -> &Path {
 /// is given up.
 fn create(path: &Path) -> io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: only the numbers have to differ.
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".new-{}-{number}", std::process::id()));
-    let new = path.with_file_name::<OsString>(name);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&new)?.sync_all()?;
+    let (file, new) = loop {
+        // Relaxed: only the numbers have to differ.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".new-{}-{number}", std::process::id()));
+        let new = path.with_file_name::<OsString>(name);
+        match options.open(&new) {
+            // Of a process of the same number, which was killed or is in another container.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => break (opened?, new),
+        }
+    };
+    file.sync_all()?;
+    drop(file);
     let linked = fs::hard_link(&new, path);
     fs::remove_file(&new)?;
     match linked {

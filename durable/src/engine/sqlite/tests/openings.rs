@@ -4,7 +4,7 @@ use futures::future::join_all;
 
 use rusqlite::Connection;
 
-use super::{Duration, text, texts, with_file};
+use super::{Duration, open, text, texts, with_file};
 use crate::Store;
 
 #[test]
@@ -33,5 +33,25 @@ fn an_open_waits_for_another_process_that_creates_the_tables() {
         greenroom::time::sleep(Duration::from_millis(100)).await;
         other.execute_batch("ROLLBACK").unwrap();
         opening.await.unwrap();
+    });
+}
+
+#[test]
+fn a_file_is_created_beside_what_a_process_of_the_same_number_has_left() {
+    with_file(|path| async move {
+        // A process that was killed, or that is in another container.
+        let left = |number| format!("{}.new-{}-{number}", path.display(), std::process::id());
+        for number in 0..500 {
+            std::fs::write(left(number), "").unwrap();
+        }
+        open(&path).await.unwrap();
+    });
+}
+
+#[test]
+fn a_limit_of_any_length_is_taken() {
+    with_file(|path| async move {
+        let store = Store::sqlite(path).busy_limit(Duration::MAX).open().await;
+        assert!(texts(&store.unwrap()).await.put(text("a")).await.unwrap());
     });
 }

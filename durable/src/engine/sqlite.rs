@@ -56,10 +56,11 @@ impl std::fmt::Debug for SharedInbox {
 
 /// Opens a file and starts the thread of its engine.
 pub(crate) async fn open(
-    options: FileOptions,
+    mut options: FileOptions,
     limits: Limits,
 ) -> Result<EngineHandle, StoreOpenProblem> {
     let system = |error: std::io::Error| StoreOpenProblem::System(error.to_string());
+    options.path = file::resolve(&options.path)?;
     let doorbell = Doorbell::new(&options.path).map_err(system)?;
     let shared = Arc::new(SharedInbox {
         inbox: CommandInbox::default(),
@@ -89,7 +90,7 @@ pub(crate) async fn check(path: PathBuf) -> Result<CheckReport, StoreOpenProblem
     let (sender, checked) = reply();
     let thread = thread::Builder::new().name("greenroom-durable".into());
     let started = thread.spawn(move || {
-        let opened = file::open_to_check(&path);
+        let opened = file::resolve(&path).and_then(|path| file::open_to_check(&path));
         let _ = sender.send(opened.and_then(|connection| Ok(check::check(&connection)?)));
     });
     started.map_err(|error| StoreOpenProblem::System(error.to_string()))?;

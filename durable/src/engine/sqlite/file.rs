@@ -36,6 +36,20 @@ pub(crate) struct FileOptions {
     pub(crate) vfs: Option<&'static str>,
 }
 
+/// Returns where a file is, without links: SQLite has its other files there, and only there is said on
+/// which file system it is. It is there also when the process goes to another folder.
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, StoreOpenProblem> {
+    let found = match fs::canonicalize(path) {
+        // One that is to be created.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let name = path.file_name().unwrap_or_default();
+            fs::canonicalize(folder_of(path)).map(|folder| folder.join(name))
+        }
+        found => found,
+    };
+    found.map_err(|error| StoreOpenProblem::System(error.to_string()))
+}
+
 /// The pause before a file is opened again.
 const PAUSE: Duration = Duration::from_millis(5);
 

@@ -55,3 +55,17 @@ fn a_limit_of_any_length_is_taken() {
         assert!(texts(&store.unwrap()).await.put(text("a")).await.unwrap());
     });
 }
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_file_opens_the_same_store() {
+    with_file(|path| async move {
+        let link = path.with_file_name("link.db");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let store = open(&path).await.unwrap();
+        texts(&store).await.put(text("a")).await.unwrap();
+        let linked = open(&link).await.unwrap();
+        assert!(!texts(&linked).await.put(text("a")).await.unwrap());
+        assert_eq!(Store::check(&link).await.unwrap().jobs, 1);
+    });
+}

@@ -148,6 +148,14 @@ pub enum StoreOpenProblem {
         /// The newest version that this package knows.
         known: i64,
     },
+    /// The file is empty, or was written by an older version of this package. A
+    /// [check](crate::Store::check) changes nothing: open it first, which brings it up to date.
+    Older {
+        /// The version of the file, which is 0 for an empty one.
+        found: i64,
+        /// The version that this package reads.
+        known: i64,
+    },
     /// The linked SQLite is too old: it may damage files in use by several connections.
     OldLibrary(&'static str),
     /// The system refuses it, with its text.
@@ -168,6 +176,12 @@ impl fmt::Display for StoreOpenError {
                 write!(
                     f,
                     "the file has version {found}, and {known} is the newest known one"
+                )
+            }
+            StoreOpenProblem::Older { found, known } => {
+                write!(
+                    f,
+                    "the file has version {found} and not {known}: open it first"
                 )
             }
             StoreOpenProblem::OldLibrary(found) => {

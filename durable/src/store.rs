@@ -69,7 +69,8 @@ impl Store {
     }
 
     /// Checks a SQLite file: its pages, the sum of each row, the chains of events and the counts of queues.
-    /// It may be in use, by this process as well. It takes as long as to read all of it.
+    /// It may be in use, by this process as well. It takes as long as to read all of it. SQLite needs the
+    /// other files beside it: in a folder that cannot be written, check a copy of a file that is not open.
     ///
     /// # Errors
     /// A [`StoreOpenError`] if the file cannot be read. What is damaged in it is in the report.

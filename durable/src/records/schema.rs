@@ -21,6 +21,9 @@ pub(crate) const ENDED: i64 = 4;
 
 const STEPS: [&str; 2] = [JOBS, JOURNALS];
 
+/// The version of a file that has had all steps.
+pub(crate) const KNOWN: i64 = STEPS.len() as i64;
+
 const JOBS: &str = "
 CREATE TABLE store(
   only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -104,8 +107,7 @@ CREATE TABLE lease(
 
 /// Creates or completes the tables.
 pub(crate) fn complete(connection: &mut Connection) -> Result<(), StoreOpenProblem> {
-    let known = STEPS.len() as i64;
-    if check(connection)? == known {
+    if check(connection)? == KNOWN {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -115,7 +117,7 @@ pub(crate) fn complete(connection: &mut Connection) -> Result<(), StoreOpenProbl
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", known)?;
+    transaction.pragma_update(None, "user_version", KNOWN)?;
     transaction.commit()?;
     Ok(())
 }
@@ -127,10 +129,12 @@ pub(crate) fn check(connection: &Connection) -> Result<i64, StoreOpenProblem> {
                FROM pragma_application_id, pragma_user_version";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let (application, found, tables): (i64, i64, i64) = connection.query_row(sql, [], read)?;
-    let known = STEPS.len() as i64;
     match (application, tables) {
-        (APPLICATION, _) if (0..=known).contains(&found) => Ok(found),
-        (APPLICATION, _) => Err(StoreOpenProblem::Newer { found, known }),
+        (APPLICATION, _) if (0..=KNOWN).contains(&found) => Ok(found),
+        (APPLICATION, _) => {
+            let known = KNOWN;
+            Err(StoreOpenProblem::Newer { found, known })
+        }
         (_, 0) => Ok(0),
         _ => Err(StoreOpenProblem::Foreign),
     }

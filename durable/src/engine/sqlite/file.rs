@@ -115,10 +115,11 @@ pub(crate) fn open_to_check(path: &Path) -> Result<Connection, StoreOpenProblem>
         vfs: None,
     };
     let connection = connect(&options, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    match schema::check(&connection)? {
-        0 => Err(StoreOpenProblem::Foreign),
-        _ => Ok(connection),
+    let (found, known) = (schema::check(&connection)?, schema::KNOWN);
+    if found < known {
+        return Err(StoreOpenProblem::Older { found, known });
     }
+    Ok(connection)
 }
 
 fn connect(options: &FileOptions, access: OpenFlags) -> Result<Connection, StoreOpenProblem> {

@@ -4,7 +4,7 @@ use futures::future::join_all;
 
 use rusqlite::Connection;
 
-use super::{Duration, open, text, texts, with_file};
+use super::{Duration, StoreOpenProblem, open, schema, text, texts, with_file};
 use crate::Store;
 
 #[test]
@@ -68,4 +68,23 @@ fn a_link_to_a_file_opens_the_same_store() {
         assert!(!texts(&linked).await.put(text("a")).await.unwrap());
         assert_eq!(Store::check(&link).await.unwrap().jobs, 1);
     });
+}
+
+#[test]
+fn an_empty_file_and_an_older_one_are_not_checked_but_named() {
+    for version in [0, 1] {
+        with_file(|path| async move {
+            let connection = Connection::open(&path).unwrap();
+            connection.execute_batch("BEGIN IMMEDIATE; COMMIT").unwrap();
+            if version > 0 {
+                schema::create_older(&connection, version);
+            }
+            let found = version as i64;
+            let problem = Store::check(&path).await.unwrap_err().why;
+            let known = schema::KNOWN;
+            assert_eq!(problem, StoreOpenProblem::Older { found, known });
+            open(&path).await.unwrap();
+            assert_eq!(Store::check(&path).await.unwrap().damages, [""; 0]);
+        });
+    }
 }

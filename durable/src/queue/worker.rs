@@ -163,21 +163,21 @@ impl<F> WorkerParts<F> {
             token,
             is_over: AtomicBool::new(false),
         });
-        let ending = match decode(&raw.kind, &raw.payload) {
-            Err(why) => JobEnding::Dead {
+        // What decodes, and what makes a text of an error, is of the user as well, and may panic.
+        let run = AssertUnwindSafe(async {
+            let payload = decode(&raw.kind, &raw.payload).map_err(|why| JobEnding::Dead {
                 reason: clip(format!("its payload cannot be decoded: {why}")),
+            })?;
+            let job = TakenJob::new(payload, holding.clone(), raw, self.lease);
+            let ended = (self.handler)(job).await;
+            ended.map_err(|error| self.failed(attempt, error.to_string()))
+        });
+        let ending = match run.catch_unwind().await {
+            Ok(Ok(())) => JobEnding::Done {
+                window: self.window,
             },
-            Ok(payload) => {
-                let job = TakenJob::new(payload, holding.clone(), raw, self.lease);
-                let run = AssertUnwindSafe(async { (self.handler)(job).await });
-                match run.catch_unwind().await {
-                    Ok(Ok(())) => JobEnding::Done {
-                        window: self.window,
-                    },
-                    Ok(Err(error)) => self.failed(attempt, error.to_string()),
-                    Err(panic) => self.failed(attempt, format!("panicked: {}", text_of(&*panic))),
-                }
-            }
+            Ok(Err(ending)) => ending,
+            Err(panic) => self.failed(attempt, format!("panicked: {}", text_of(&*panic))),
         };
         // Relaxed: who drops it last has seen that the worker has dropped it, by the count of the `Arc`.
         holding.is_over.store(true, Ordering::Relaxed);

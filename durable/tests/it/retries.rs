@@ -1,5 +1,7 @@
 //! Jobs that fail: retries, leases, dead letters.
 
+use std::fmt;
+
 use futures::future::join_all;
 use greenroom::time::{Instant, sleep};
 use greenroom_durable::{FinalOutcome, Job, Serve, Store, StoreProblem, Stored};
@@ -225,6 +227,42 @@ fn a_job_of_an_older_kind_is_upgraded_and_one_that_is_not_understood_is_dead_wit
         assert_eq!(reason, why);
         let dead = store.dead_jobs("notes", 0, 10).await.unwrap();
         assert_eq!((&*dead[0].kind, &*dead[0].payload), ("note/1", &b"700"[..]));
+        workers.stop().await;
+    });
+}
+
+/// A version of the note that panics when it is to be upgraded, or shown.
+#[derive(Serialize, Deserialize)]
+struct BrittleNote;
+
+impl Stored for BrittleNote {
+    const KIND: &'static str = "note/3";
+
+    fn upgrade(_: &str, _: &[u8]) -> Option<Self> {
+        std::panic::resume_unwind(Box::new("no upgrade"))
+    }
+}
+
+impl fmt::Display for BrittleNote {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        std::panic::resume_unwind(Box::new("no text"))
+    }
+}
+
+#[test]
+fn a_panic_of_what_decodes_a_job_or_shows_an_error_ends_no_worker() {
+    simulate(|_, store| async move {
+        let brittle = store.queue::<BrittleNote>("notes").open().await.unwrap();
+        let workers = brittle.serve(one_worker(), |_| async { Err(BrittleNote) });
+        let workers = workers.await.unwrap();
+        let queue = notes(&store).await;
+        queue.put(Job::new(Note(1)).id("upgrade")).await.unwrap();
+        brittle.put(Job::new(BrittleNote).id("text")).await.unwrap();
+        for (id, what) in [("upgrade", "no upgrade"), ("text", "no text")] {
+            let reason = format!("panicked: {what}");
+            let dead = FinalOutcome::Dead { reason };
+            assert_eq!(queue.outcome(id).await.unwrap(), dead);
+        }
         workers.stop().await;
     });
 }

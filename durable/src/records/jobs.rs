@@ -275,11 +275,10 @@ impl Tx<'_, '_> {
     ) -> Result<StoreAnswer> {
         match self.held(seq, token)? {
             Some(known) => {
-                let is_over = !matches!(ending, JobEnding::Done { .. } | JobEnding::Dead { .. });
-                let ending = if known.cancel && is_over {
-                    &JobEnding::Cancelled
-                } else {
-                    ending
+                let ending = match ending {
+                    JobEnding::Done { .. } => ending,
+                    _ if known.cancel => &JobEnding::Cancelled,
+                    _ => ending,
                 };
                 self.end(&known, ending)?;
                 Ok(StoreAnswer::Done)

@@ -175,21 +175,24 @@ fn a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end() {
             StoreProblem::Missing
         );
 
-        let workers = queue.serve(one_worker(), |job| async move {
-            job.cancelled().await;
-            Err(Refused)
-        });
-        let workers = workers.await.unwrap();
-        queue.put(Job::new(Note(2)).id("runs")).await.unwrap();
-        while queue.status().await.unwrap().running == 0 {
-            sleep(ms(1)).await;
+        // In its first attempt and in its last one.
+        for attempt in [1, 3] {
+            let workers = queue.serve(one_worker(), move |job| async move {
+                if job.attempt() == attempt {
+                    job.cancelled().await;
+                }
+                Err(Refused)
+            });
+            let workers = workers.await.unwrap();
+            let id = format!("runs {attempt}");
+            queue.put(Job::new(Note(2)).id(&id)).await.unwrap();
+            sleep(secs(5)).await;
+            assert_eq!(queue.status().await.unwrap().running, 1);
+            queue.cancel(&id).await.unwrap();
+            let outcome = queue.outcome(&id).await.unwrap();
+            assert_eq!(outcome, FinalOutcome::Cancelled);
+            workers.stop().await;
         }
-        queue.cancel("runs").await.unwrap();
-        assert_eq!(
-            queue.outcome("runs").await.unwrap(),
-            FinalOutcome::Cancelled
-        );
-        workers.stop().await;
     });
 }
 

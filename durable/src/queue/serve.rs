@@ -60,10 +60,10 @@ impl Serve {
         self
     }
 
-    /// Sets how long a worker may have a job without [renewing](TakenJob::renew) it. After that the
-    /// job goes back, and counts as tried.
+    /// Sets how long a worker may have a job without [renewing](TakenJob::renew) it, at least 10 ms. After
+    /// that the job goes back, and counts as tried.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
+        self.lease = lease.max(Duration::from_millis(10));
         self
     }
 

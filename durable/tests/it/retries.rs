@@ -135,6 +135,23 @@ fn a_job_whose_lease_is_over_goes_to_another_worker_and_the_first_one_is_refused
 }
 
 #[test]
+fn a_job_that_is_short_is_done_once_also_with_a_lease_of_no_time() {
+    simulate(|_, store| async move {
+        let queue = notes(&store).await;
+        let serve = Serve::workers(2).lease(secs(0));
+        let workers = queue.serve(serve, |job| async move {
+            assert_eq!(job.attempt(), 1);
+            sleep(ms(3)).await;
+            job.renew().await
+        });
+        let workers = workers.await.unwrap();
+        queue.put(Job::new(Note(1)).id("one")).await.unwrap();
+        assert_eq!(queue.outcome("one").await.unwrap(), FinalOutcome::Done);
+        workers.stop().await;
+    });
+}
+
+#[test]
 fn a_job_that_ends_its_process_each_time_is_dead_after_its_last_attempt() {
     simulate(|file, _| async move {
         for _ in 0..3 {

@@ -33,10 +33,9 @@ fn it_shows_queues_and_dead_letters_puts_them_again_and_removes_them() {
         // It is not tried: its kind is not known.
         let unknown = store.queue::<Other>("letters").open().await.unwrap();
         for id in ["one", "two"] {
-            unknown
-                .put(Job::new(Other(7)).id(id).key("a\nb"))
-                .await
-                .unwrap();
+            let text = "a \"word\"\n".to_owned();
+            let job = Job::new(Other { text }).id(id).key("a\nb");
+            unknown.put(job).await.unwrap();
             queue.outcome(id).await.unwrap();
         }
         workers.stop().await;
@@ -54,7 +53,8 @@ fn it_shows_queues_and_dead_letters_puts_them_again_and_removes_them() {
             out.contains("  its payload cannot be decoded: its kind is"),
             "{out}"
         );
-        assert!(out.contains("\n  7\n"), "{out}");
+        let payload = r#"{"text":"a \"word\"\n"}"#;
+        assert!(out.contains(&format!("\n  {payload}\n")), "{out}");
 
         assert_eq!(run(&file, &["requeue", "letters", "1"]).1, "1 put again\n");
         assert_eq!(queue.status().await.unwrap().waiting, 1);
@@ -78,7 +78,9 @@ fn it_shows_queues_and_dead_letters_puts_them_again_and_removes_them() {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Other(u32);
+struct Other {
+    text: String,
+}
 
 impl Stored for Other {
     const KIND: &'static str = "other/1";
@@ -98,4 +100,31 @@ fn wrong_arguments_and_missing_files_are_named() {
         "{error}"
     );
     assert!(!file.exists());
+    // An empty file is not made a store by a command that there is not.
+    std::fs::write(&file, "").unwrap();
+    for words in [
+        &["show"][..],
+        &["status", "letters"],
+        &["requeue", "letters"],
+    ] {
+        let (code, _, error) = run(&file, words);
+        let expected = format!("there is no command `{}`\nUsage: ", words.join(" "));
+        assert!(error.starts_with(&expected), "{error}");
+        assert_eq!((code, file.metadata().unwrap().len()), (Some(2), 0));
+    }
+}
+
+#[test]
+fn it_ends_quietly_when_nobody_reads_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("letters.db");
+    greenroom::run(async { Store::sqlite(&file).open().await.unwrap().close().await });
+    for words in ["status", "check", "--help"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom-durable"));
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command.arg(&file).arg(words).stdout(writer).output();
+        let output = output.unwrap();
+        assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    }
 }

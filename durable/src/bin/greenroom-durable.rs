@@ -3,6 +3,7 @@
 //! It shows the queues and the dead letters, puts these again or removes them, and checks the file.
 
 use std::error::Error;
+use std::io::{self, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
     };
     match greenroom::run(run(&words)) {
         Ok(code) => code,
+        // Whoever reads has seen enough.
+        Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
             ExitCode::FAILURE
@@ -38,22 +41,29 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the arguments, of which at least two are there.
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Returns the arguments: a file and a command.
 fn words() -> Result<Vec<String>, lexopt::Error> {
     let (mut parser, mut words) = (lexopt::Parser::from_env(), Vec::new());
     while let Some(argument) = parser.next()? {
         match argument {
             Value(word) => words.push(word.string()?),
             Long("help") | Short('h') => {
-                println!("{USAGE}");
+                let _ = writeln!(stdout(), "{USAGE}");
                 std::process::exit(0);
             }
             other => return Err(other.unexpected()),
         }
     }
-    match words.len() {
-        0 | 1 => Err("a file and a command are missing".into()),
-        _ => Ok(words),
+    let known: Vec<_> = words.iter().skip(1).map(String::as_str).collect();
+    match known[..] {
+        ["status" | "check"] | ["dead", _] | ["requeue" | "drop", _, _] => Ok(words),
+        [] => Err("a file and a command are missing".into()),
+        _ => Err(format!("there is no command `{}`", known.join(" ")).into()),
     }
 }
 
@@ -70,7 +80,7 @@ async fn run(words: &[String]) -> Result<ExitCode, Box<dyn Error>> {
         ["status"] => status(&store).await?,
         ["dead", queue] => {
             for job in dead(&store, queue, "all").await? {
-                print(&job);
+                print(&job)?;
             }
         }
         ["requeue", queue, number] => {
@@ -78,19 +88,17 @@ async fn run(words: &[String]) -> Result<ExitCode, Box<dyn Error>> {
             for job in &jobs {
                 store.requeue(queue, job.number).await?;
             }
-            println!("{} put again", jobs.len());
+            writeln!(stdout(), "{} put again", jobs.len())?;
         }
         ["drop", queue, number] => {
             let jobs = dead(&store, queue, number).await?;
             for job in &jobs {
                 store.discard(queue, job.number).await?;
             }
-            println!("{} removed", jobs.len());
+            writeln!(stdout(), "{} removed", jobs.len())?;
         }
-        _ => {
-            eprintln!("{USAGE}");
-            return Ok(ExitCode::from(2));
-        }
+        // `words` returns no others.
+        _ => {}
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
@@ -99,14 +107,10 @@ async fn run(words: &[String]) -> Result<ExitCode, Box<dyn Error>> {
 async fn check(path: PathBuf) -> Result<ExitCode, Box<dyn Error>> {
     let report = Store::check(path).await?;
     for damage in &report.damages {
-        println!("{damage}");
+        writeln!(stdout(), "{damage}")?;
     }
-    println!(
-        "{} jobs, {} events, {} damages",
-        report.jobs,
-        report.events,
-        report.damages.len()
-    );
+    let (jobs, events, damages) = (report.jobs, report.events, report.damages.len());
+    writeln!(stdout(), "{jobs} jobs, {events} events, {damages} damages")?;
     Ok(match report.damages.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -114,11 +118,13 @@ async fn check(path: PathBuf) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 async fn status(store: &Store) -> Result<(), Box<dyn Error>> {
-    println!("waiting running    late    dead     done /minute  oldest  queue");
+    let head = "waiting running    late    dead     done /minute  oldest  queue";
+    writeln!(stdout(), "{head}")?;
     for status in store.statuses().await? {
         let oldest = status.oldest.unwrap_or_default().as_secs();
         let paused = if status.is_paused { " (paused)" } else { "" };
-        println!(
+        writeln!(
+            stdout(),
             "{:7} {:7} {:7} {:7} {:8} {:7} {oldest:6}s  {}{paused}",
             status.waiting,
             status.running,
@@ -127,7 +133,7 @@ async fn status(store: &Store) -> Result<(), Box<dyn Error>> {
             status.done,
             status.rate,
             status.name.escape_debug(),
-        );
+        )?;
     }
     Ok(())
 }
@@ -156,9 +162,10 @@ async fn dead(store: &Store, queue: &str, number: &str) -> Result<Vec<DeadJob>, 
     }
 }
 
-fn print(job: &DeadJob) {
+fn print(job: &DeadJob) -> io::Result<()> {
     let text = |text: &Option<String>| text.as_ref().map_or("-".into(), |text| format!("{text:?}"));
-    println!(
+    writeln!(
+        stdout(),
         "{}: {} attempts, dead for {} s, kind {:?}, id {}, key {}",
         job.number,
         job.attempts,
@@ -166,7 +173,17 @@ fn print(job: &DeadJob) {
         job.kind,
         text(&job.id),
         text(&job.key)
-    );
-    println!("  {}", job.reason.escape_debug());
-    println!("  {}", String::from_utf8_lossy(&job.payload).escape_debug());
+    )?;
+    writeln!(stdout(), "  {}", on_one_line(&job.reason))?;
+    let payload = String::from_utf8_lossy(&job.payload);
+    writeln!(stdout(), "  {}", on_one_line(&payload))
+}
+
+/// Returns a text of which a terminal shows each character. JSON stays as it is.
+fn on_one_line(text: &str) -> String {
+    let shown = |character| match character {
+        '"' | '\'' | '\\' => String::from(character),
+        other => other.escape_debug().to_string(),
+    };
+    text.chars().map(shown).collect()
 }

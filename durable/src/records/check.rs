@@ -1,6 +1,6 @@
 //! A look at all records: whether the pages, the sums, the chains and the counts are right.
 
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Result, Row};
 
 use super::command::RawSnapshot;
 use super::db::Db;
@@ -57,22 +57,22 @@ fn check_jobs(db: &Db<'_>, report: &mut CheckReport) -> Result<()> {
         "SELECT seq, queue, kind, id, key, payload, sum FROM job WHERE state <> 4",
         [],
         |row| {
-            let (id, key): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
-            let payload: Vec<u8> = row.get(5)?;
-            let sum = sum_of(
-                row.get(1)?,
-                row.get(2)?,
-                id.as_deref(),
-                key.as_deref(),
-                &payload,
-            );
             report.jobs += 1;
-            if sum != row.get::<_, i64>(6)? {
+            if !is_whole(row).unwrap_or_default() {
                 report.note(format!("job {} is not whole", row.get::<_, i64>(0)?));
             }
             Ok(true)
         },
     )
+}
+
+/// Returns whether a job is as it was written. An error says that it cannot be read.
+fn is_whole(row: &Row<'_>) -> Result<bool> {
+    let (id, key): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
+    let (id, key) = (id.as_deref(), key.as_deref());
+    let payload: Vec<u8> = row.get(5)?;
+    let sum = sum_of(row.get(1)?, row.get(2)?, id, key, &payload);
+    Ok(sum == row.get::<_, i64>(6)?)
 }
 
 fn check_counts(db: &Db<'_>, report: &mut CheckReport) -> Result<()> {
@@ -105,7 +105,7 @@ fn check_keys(db: &Db<'_>, report: &mut CheckReport) -> Result<()> {
          WHERE key IS NOT NULL AND state < 3 GROUP BY queue, key HAVING first <> 1",
         [],
         |row| {
-            let (key, first): (String, i64) = (row.get(1)?, row.get(2)?);
+            let (key, first): (String, i64) = (row.get(1).unwrap_or_default(), row.get(2)?);
             report.note(format!("{first} jobs of the key {key:?} are first"));
             Ok(true)
         },

@@ -37,8 +37,9 @@ impl Known {
             seq: row.get(0)?,
             queue: row.get(1)?,
             state: row.get(2)?,
-            id: row.get(3)?,
-            key: row.get(4)?,
+            // A damaged one is none.
+            id: row.get(3).unwrap_or_default(),
+            key: row.get(4).unwrap_or_default(),
             token: row.get(5)?,
             cancel: row.get(6)?,
         })
@@ -198,11 +199,12 @@ impl Tx<'_, '_> {
 
     /// Gives a job to a worker. A damaged one becomes a dead letter instead.
     fn hand_out(&mut self, seq: i64, lease: i64) -> Result<Option<RawJob>> {
-        let read = |row: &Row<'_>| {
+        let read = |row: &Row<'_>| -> Result<Option<(i64, RawJob)>> {
             let (queue, kind) = (row.get(0)?, row.get(1)?);
             let (id, key): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
             let payload: Vec<u8> = row.get(7)?;
             let sum = sum_of(queue, kind, id.as_deref(), key.as_deref(), &payload);
+            let is_whole = sum == row.get::<_, i64>(6)?;
             let job = RawJob {
                 seq,
                 token: 0,
@@ -213,23 +215,21 @@ impl Tx<'_, '_> {
                 progress: row.get(8)?,
                 payload,
             };
-            Ok((queue, job, sum == row.get::<_, i64>(6)?))
+            Ok(is_whole.then_some((queue, job)))
         };
         let found = self.db.row(
             "SELECT queue, kind, (SELECT name FROM kind WHERE kind = job.kind), id, key,
                attempt + 1, sum, payload, progress
              FROM job WHERE seq = ?1",
             [seq],
-            read,
+            // One that cannot be read is damaged as well.
+            |row| Ok(read(row).ok().flatten()),
         )?;
-        let Some((queue, mut job, is_whole)) = found else {
-            return Ok(None);
-        };
-        if !is_whole {
+        let Some((queue, mut job)) = found.flatten() else {
             let reason = "its row is damaged: the sum differs".to_owned();
             self.end(&self.known(seq)?, &JobEnding::Dead { reason })?;
             return Ok(None);
-        }
+        };
         let counts = self.counts(queue)?;
         counts.waiting -= 1;
         counts.running += 1;

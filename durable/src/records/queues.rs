@@ -157,16 +157,17 @@ impl Tx<'_, '_> {
             return Ok(StoreAnswer::Missing);
         };
         let found = self.db.rows(
-            "SELECT seq, (SELECT name FROM kind WHERE kind = job.kind), id, key, attempt,
-               coalesce(reason, ''), payload, due
+            "SELECT seq, coalesce((SELECT name FROM kind WHERE kind = job.kind), '?'), id, key, attempt,
+               coalesce(reason, ''), CAST(payload AS BLOB), due
              FROM job WHERE queue = ?1 AND state = 3 AND seq > ?2 ORDER BY seq LIMIT ?3",
             params![queue, after, most as i64],
             |row| {
                 Ok(RawDead {
                     seq: row.get(0)?,
                     kind: row.get(1)?,
-                    id: row.get(2)?,
-                    key: row.get(3)?,
+                    // A damaged one is none.
+                    id: row.get(2).unwrap_or_default(),
+                    key: row.get(3).unwrap_or_default(),
                     attempts: row.get(4)?,
                     reason: row.get(5)?,
                     payload: row.get(6)?,

@@ -2,9 +2,11 @@
 
 use std::fs;
 
-use super::{Page, Text, open, texts, with_file};
+use rusqlite::Connection;
+
+use super::{Page, Text, open, text, texts, with_file};
 use crate::error::{StoreOpenProblem, StoreProblem};
-use crate::{Job, Store};
+use crate::{Job, Serve, Store};
 
 /// The bytes of a page.
 const PAGE: usize = 4096;
@@ -65,4 +67,35 @@ fn each_page_that_is_overwritten_is_reported_and_no_journal_is_half_read() {
             store.close().await;
         }
     });
+}
+
+#[test]
+fn a_job_of_which_something_cannot_be_read_is_dead_and_the_others_go_on() {
+    let damages = [
+        "UPDATE job SET id = CAST(x'ff' AS TEXT) WHERE id = 'bad'",
+        "UPDATE job SET key = CAST(x'ff' AS TEXT) WHERE id = 'bad'",
+        "UPDATE job SET kind = 99 WHERE id = 'bad'",
+        "UPDATE job SET payload = 7 WHERE id = 'bad'",
+    ];
+    for damage in damages {
+        with_file(|path| async move {
+            let store = open(&path).await.unwrap();
+            let queue = texts(&store).await;
+            queue.put(text("bad").key("a")).await.unwrap();
+            queue.put(text("good")).await.unwrap();
+            let other = Connection::open(&path).unwrap();
+            other.execute(damage, []).unwrap();
+            let damages = Store::check(&path).await.unwrap().damages;
+            assert_eq!(damages, ["job 1 is not whole"], "{damage}");
+
+            let workers = queue.serve(Serve::workers(1), |_| async { Ok::<(), String>(()) });
+            let workers = workers.await.unwrap();
+            queue.drain().await.unwrap();
+            let dead = store.dead_jobs("texts", 0, 10).await.unwrap();
+            assert_eq!(dead[0].reason, "its row is damaged: the sum differs");
+            assert_eq!(queue.status().await.unwrap().done, 1);
+            store.discard("texts", 1).await.unwrap();
+            workers.stop().await;
+        });
+    }
 }

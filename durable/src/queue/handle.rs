@@ -199,8 +199,8 @@ impl<J: Stored> Queue<J> {
         Ok(QueueWorkers::start(self, serve, handler))
     }
 
-    /// Cancels the job of this id. One that waits never runs, and one that runs is asked to
-    /// [end](TakenJob::cancelled). Its outcome is [`Cancelled`](FinalOutcome::Cancelled), unless its
+    /// Cancels the job of this id. One that waits or is a dead letter never runs, and one that runs is asked
+    /// to [end](TakenJob::cancelled). Its outcome is [`Cancelled`](FinalOutcome::Cancelled), unless its
     /// handler returns `Ok`.
     ///
     /// # Errors

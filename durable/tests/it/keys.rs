@@ -56,6 +56,26 @@ fn a_job_that_is_due_earlier_goes_before_those_of_its_key() {
     });
 }
 
+#[test]
+fn priority_chooses_between_keys_and_not_within_one() {
+    simulate(|_, store| async move {
+        let (queue, log) = (notes(&store).await, Log::new());
+        for (number, key, priority) in [(1, "a", 0), (2, "a", 9), (3, "b", 5), (4, "b", 0)] {
+            let job = Job::new(Note(number)).key(key).priority(priority);
+            queue.put(job).await.unwrap();
+        }
+        let own = log.clone();
+        let workers = queue.serve(one_worker(), move |job| {
+            own.add(job.0);
+            async { Ok::<(), Refused>(()) }
+        });
+        let workers = workers.await.unwrap();
+        queue.drain().await.unwrap();
+        workers.stop().await;
+        assert_eq!(log.all(), [3, 1, 2, 4]);
+    });
+}
+
 /// Puts two jobs of a key, of which the first fails once. Returns the attempts in their order.
 fn fails_first(serve: impl Fn(Serve) -> Serve + Copy, expected: &'static [u64]) {
     simulate(|_, store| async move {
@@ -114,6 +134,10 @@ fn the_next_job_of_a_key_follows_one_that_was_cancelled_or_is_dead() {
             store.dead_jobs("notes", 0, 10).await.unwrap()[0].attempts,
             3
         );
+        queue.cancel("two").await.unwrap();
+        assert_eq!(queue.status().await.unwrap().dead, 0);
+        let outcome = queue.outcome("two").await.unwrap();
+        assert_eq!(outcome, FinalOutcome::Cancelled);
         workers.stop().await;
     });
 }

@@ -84,6 +84,13 @@ impl EngineHandle {
         answer_of(self.submit(command).await)
     }
 
+    /// Ends the engine, and waits for that.
+    pub(crate) async fn close(&self) {
+        let _alive = Runtime::try_current().map(|runtime| runtime.keep_alive());
+        self.0.0.close();
+        self.0.0.closed().await;
+    }
+
     /// Gives back a job that was taken and is not run.
     pub(crate) fn release(&self, seq: i64, token: i64) {
         self.0.0.submit(Entry::release(seq, token));
@@ -105,6 +112,9 @@ struct InboxState {
     is_closed: bool,
     /// The engine has said that it is going to sleep, and no command has come since then.
     is_asleep: bool,
+    is_ended: bool,
+    /// Those who wait for the end of the engine.
+    ending: Vec<ValueSender<()>>,
 }
 
 impl CommandInbox {
@@ -142,5 +152,25 @@ impl CommandInbox {
 
     pub(crate) fn close(&self) {
         lock(&self.0).is_closed = true;
+    }
+
+    /// Notes that the engine has ended.
+    pub(crate) fn end(&self) {
+        let ending = {
+            let mut state = lock(&self.0);
+            state.is_ended = true;
+            std::mem::take(&mut state.ending)
+        };
+        drop(ending);
+    }
+
+    /// Waits until the engine has ended.
+    pub(crate) fn ended(&self) -> ValueReceiver<()> {
+        let (sender, ended) = reply();
+        let mut state = lock(&self.0);
+        if !state.is_ended {
+            state.ending.push(sender);
+        }
+        ended
     }
 }

@@ -170,9 +170,7 @@ impl Store {
     /// # Cancel safety
     /// It closes also if the future is dropped after its first poll.
     pub async fn close(&self) {
-        let engine = self.engine.engine();
-        engine.close();
-        engine.closed().await;
+        self.engine.close().await;
     }
 
     pub(crate) fn new(engine: EngineHandle) -> Self {

@@ -16,9 +16,7 @@ use greenroom::time::{Instant, sleep};
 use rusqlite::Connection;
 
 use super::rounds::{self, RoundEngine, Rounds};
-use super::{
-    CommandInbox, EngineHandle, Entry, StoreEngine, ValueReceiver, ValueSender, lock, reply,
-};
+use super::{CommandInbox, EngineHandle, Entry, StoreEngine, ValueReceiver, lock};
 use crate::error::{StoreOpenProblem, StoreProblem};
 use crate::limits::Limits;
 use crate::records::db::Db;
@@ -113,19 +111,14 @@ impl SimFile {
 
     /// Opens a store in it, whose engine is a task of the simulation.
     pub(crate) fn open(&self, limits: Limits) -> EngineHandle {
-        let (ended, ending) = reply();
         let worker = Arc::new(SimWorker {
             file: self.clone(),
             inbox: CommandInbox::default(),
             bell: Mutex::new(SimBell::default()),
         });
         lock(&self.0).engines.push(Arc::downgrade(&worker));
-        greenroom::spawn(worker.clone().work(limits.clone(), ended)).detach();
-        EngineHandle::new(SimStore {
-            worker,
-            limits,
-            ending: Mutex::new(Some(ending)),
-        })
+        greenroom::spawn(worker.clone().work(limits.clone())).detach();
+        EngineHandle::new(SimStore { worker, limits })
     }
 }
 
@@ -140,7 +133,6 @@ impl fmt::Debug for SimFile {
 struct SimStore {
     worker: Arc<SimWorker>,
     limits: Limits,
-    ending: Mutex<Option<ValueReceiver<()>>>,
 }
 
 /// The same, as its task sees it.
@@ -182,7 +174,7 @@ impl StoreEngine for SimStore {
     }
 
     fn closed(&self) -> ValueReceiver<()> {
-        lock(&self.ending).take().unwrap_or_else(|| reply().1)
+        self.worker.inbox.ended()
     }
 
     fn limits(&self) -> &Limits {
@@ -229,7 +221,7 @@ impl SimWorker {
     }
 
     /// Runs the task of the engine until the store is closed.
-    async fn work(self: Arc<Self>, limits: Limits, ended: ValueSender<()>) {
+    async fn work(self: Arc<Self>, limits: Limits) {
         let mut rounds = Rounds::new(limits);
         loop {
             let due = rounds
@@ -264,7 +256,7 @@ impl SimWorker {
         // After a crash, nothing is answered: the senders are dropped.
         drop(self.inbox.take());
         drop(rounds);
-        let _ = ended.send(());
+        self.inbox.end();
     }
 
     fn round(&self, rounds: &mut Rounds, mut entries: Vec<Entry>, is_changed: bool) {

@@ -13,7 +13,7 @@ pub(crate) mod file;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -25,9 +25,7 @@ use doorbell::{Doorbell, Notice};
 use file::FileOptions;
 
 use super::rounds::{self, RoundEngine, Rounds};
-use super::{
-    CommandInbox, EngineHandle, Entry, StoreEngine, ValueReceiver, ValueSender, lock, reply,
-};
+use super::{CommandInbox, EngineHandle, Entry, StoreEngine, ValueReceiver, ValueSender, reply};
 use crate::error::{StoreOpenProblem, StoreProblem};
 use crate::limits::Limits;
 use crate::records::check::{self, CheckReport};
@@ -39,8 +37,6 @@ struct SqliteEngine {
     limits: Limits,
     /// The process that has opened it.
     process: u32,
-    /// Comes when the thread has ended.
-    ending: Mutex<Option<ValueReceiver<()>>>,
 }
 
 struct SharedInbox {
@@ -67,16 +63,14 @@ pub(crate) async fn open(
         doorbell,
     });
     let (opened, opening) = reply();
-    let (ended, ending) = reply();
     let (own, own_limits) = (shared.clone(), limits.clone());
     let thread = thread::Builder::new().name("greenroom-durable".into());
-    let started = thread.spawn(move || run(&options, own_limits, &own, opened, ended));
+    let started = thread.spawn(move || run(&options, own_limits, &own, opened));
     started.map_err(system)?;
     let engine = SqliteEngine {
         shared,
         limits,
         process: std::process::id(),
-        ending: Mutex::new(Some(ending)),
     };
     // If this future is dropped, the thread ends.
     let engine = EngineHandle::new(engine);
@@ -98,13 +92,14 @@ pub(crate) async fn check(path: PathBuf) -> Result<CheckReport, StoreOpenProblem
     checked.await.unwrap_or_else(gone)
 }
 
-/// Ends all waits for the thread when it ends, or panics.
+/// Ends all waits for the thread when it ends, or panics. The file is closed before.
 struct CloseInbox<'a>(&'a CommandInbox);
 
 impl Drop for CloseInbox<'_> {
     fn drop(&mut self) {
         self.0.close();
         drop(self.0.take());
+        self.0.end();
     }
 }
 
@@ -114,7 +109,6 @@ fn run(
     limits: Limits,
     shared: &SharedInbox,
     opened: ValueSender<Result<(), StoreOpenProblem>>,
-    ended: ValueSender<()>,
 ) {
     let _closing = CloseInbox(&shared.inbox);
     let (connection, clock) = match prepare(options, shared) {
@@ -128,7 +122,6 @@ fn run(
     work(&Db::new(&connection), clock, limits, shared);
     // The last connection of a file copies its WAL and removes it.
     drop(connection);
-    let _ = ended.send(());
 }
 
 fn prepare(
@@ -242,7 +235,11 @@ impl StoreEngine for SqliteEngine {
     }
 
     fn closed(&self) -> ValueReceiver<()> {
-        lock(&self.ending).take().unwrap_or_else(|| reply().1)
+        match std::process::id() == self.process {
+            true => self.shared.inbox.ended(),
+            // There is nothing to wait for.
+            false => reply().1,
+        }
     }
 
     fn limits(&self) -> &Limits {

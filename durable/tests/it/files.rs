@@ -1,7 +1,7 @@
 //! Stores in real files.
 
-use futures::StreamExt;
 use futures::future::join_all;
+use futures::{FutureExt, StreamExt};
 use greenroom::Runtime;
 use greenroom_durable::{FinalOutcome, Job, Serve, Store};
 
@@ -39,6 +39,23 @@ fn jobs_of_one_process_are_done_by_another_one_with_the_same_file() {
     let files = std::fs::read_dir(folder.path()).unwrap();
     let files: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
     assert_eq!(files, ["notes.db"]);
+}
+
+#[test]
+fn each_of_those_who_close_a_store_waits_until_the_file_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    greenroom::run(async {
+        let store = Store::sqlite(folder.path().join("a.db")).open();
+        let store = store.await.unwrap();
+        notes(&store).await.put(Job::new(Note(1))).await.unwrap();
+        let second = store.clone();
+        // It is closing from now on.
+        assert!(store.close().now_or_never().is_none());
+        second.close().await;
+        // The WAL is removed at last.
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        store.close().await;
+    });
 }
 
 #[cfg(unix)]

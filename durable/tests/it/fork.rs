@@ -25,9 +25,16 @@ fn a_child_of_fork_is_refused_and_its_parent_goes_on() {
                 pin!(queue.put(Job::new(Note(1)))).poll(&mut Context::from_waker(Waker::noop()));
             let is_refused =
                 matches!(put, Poll::Ready(Err(error)) if error.why == StoreProblem::Forked);
+            let closed = pin!(store.close()).poll(&mut Context::from_waker(Waker::noop()));
             drop(store);
             // SAFETY: it ends this process at once.
-            unsafe { libc::_exit(if is_refused { 0 } else { 1 }) };
+            unsafe {
+                libc::_exit(if is_refused && closed.is_ready() {
+                    0
+                } else {
+                    1
+                })
+            };
         }
         assert!(child > 0);
         let mut status = 0;

@@ -79,22 +79,26 @@ impl EngineHandle {
 
     /// Does a command, which is done also if this future is dropped after its first poll.
     pub(crate) async fn call(&self, command: Command) -> CommandResult {
-        // The runtime does not see that the answer comes from outside, and would take it for a deadlock.
-        let _alive = Runtime::try_current().map(|runtime| runtime.keep_alive());
-        answer_of(self.submit(command).await)
+        answer_of(from_outside(self.submit(command)).await)
     }
 
     /// Ends the engine, and waits for that.
     pub(crate) async fn close(&self) {
-        let _alive = Runtime::try_current().map(|runtime| runtime.keep_alive());
         self.0.0.close();
-        self.0.0.closed().await;
+        from_outside(self.0.0.closed()).await;
     }
 
     /// Gives back a job that was taken and is not run.
     pub(crate) fn release(&self, seq: i64, token: i64) {
         self.0.0.submit(Entry::release(seq, token));
     }
+}
+
+/// Waits for what comes from outside of the runtime, which does not see it, and would take the wait for a
+/// deadlock.
+pub(crate) async fn from_outside<T>(future: impl Future<Output = T>) -> T {
+    let _alive = Runtime::try_current().map(|runtime| runtime.keep_alive());
+    future.await
 }
 
 /// Makes an error of an answer that refuses, or that never came.

@@ -43,7 +43,8 @@ pub struct Store {
 impl Store {
     /// Begins to open a SQLite file, which is created if there is none.
     ///
-    /// Only its owner may read and write a new file. One on a network file system is refused.
+    /// Only its owner may read and write a new file. One on a network file system is refused. A
+    /// [simulation](greenroom::sim) does not wait for a file: use [`simulated`](Store::simulated) there.
     pub fn sqlite(path: impl AsRef<Path>) -> StoreBuilder {
         StoreBuilder::new(StoreSource::File(path.as_ref().to_owned()))
     }

@@ -25,7 +25,9 @@ use doorbell::{Doorbell, Notice};
 use file::FileOptions;
 
 use super::rounds::{self, RoundEngine, Rounds};
-use super::{CommandInbox, EngineHandle, Entry, StoreEngine, ValueReceiver, ValueSender, reply};
+use super::{
+    CommandInbox, EngineHandle, Entry, StoreEngine, ValueReceiver, ValueSender, from_outside, reply,
+};
 use crate::error::{StoreOpenProblem, StoreProblem};
 use crate::limits::Limits;
 use crate::records::check::{self, CheckReport};
@@ -75,7 +77,7 @@ pub(crate) async fn open(
     // If this future is dropped, the thread ends.
     let engine = EngineHandle::new(engine);
     let gone = || Err(StoreOpenProblem::System("its thread has ended".into()));
-    opening.await.unwrap_or_else(gone)?;
+    from_outside(opening).await.unwrap_or_else(gone)?;
     Ok(engine)
 }
 
@@ -89,7 +91,7 @@ pub(crate) async fn check(path: PathBuf) -> Result<CheckReport, StoreOpenProblem
     });
     started.map_err(|error| StoreOpenProblem::System(error.to_string()))?;
     let gone = || Err(StoreOpenProblem::System("its thread has ended".into()));
-    checked.await.unwrap_or_else(gone)
+    from_outside(checked).await.unwrap_or_else(gone)
 }
 
 /// Ends all waits for the thread when it ends, or panics. The file is closed before.

@@ -58,6 +58,20 @@ fn each_of_those_who_close_a_store_waits_until_the_file_is_closed() {
     });
 }
 
+#[test]
+fn a_runtime_is_not_quiescent_while_a_store_is_opened_checked_or_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.db");
+    let runtime = Runtime::new().unwrap();
+    let task = runtime.spawn(async move {
+        let store = Store::sqlite(&path).open().await.unwrap();
+        store.close().await;
+        Store::check(&path).await.unwrap();
+    });
+    runtime.run_until_quiescent();
+    assert!(task.is_finished());
+}
+
 #[cfg(unix)]
 #[test]
 fn only_its_owner_may_read_a_new_file_and_those_beside_it() {

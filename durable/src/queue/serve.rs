@@ -34,7 +34,7 @@ const MANY: usize = 1000;
 #[must_use = "it does nothing until a queue is served"]
 pub struct Serve {
     workers: usize,
-    pub(super) retries: RetryIntervals,
+    pub(super) retries: Option<RetryIntervals>,
     pub(super) lease: Duration,
     pub(super) skips_failed: bool,
 }
@@ -48,15 +48,16 @@ impl Serve {
         let retries = intervals(Duration::from_secs(600));
         Serve {
             workers: workers.max(1),
-            retries: retries.clone().with_step_limit(9).unwrap_or(retries),
+            retries: retries.with_step_limit(9).ok(),
             lease: Duration::from_secs(60),
             skips_failed: false,
         }
     }
 
-    /// Sets the intervals between the attempts of a job. After the last one it is a dead letter.
-    pub fn retries(mut self, retries: RetryIntervals) -> Self {
-        self.retries = retries;
+    /// Sets the intervals between the attempts of a job. After the last one it is a dead letter. With
+    /// `None` that is after the first attempt.
+    pub fn retries(mut self, retries: impl Into<Option<RetryIntervals>>) -> Self {
+        self.retries = retries.into();
         self
     }
 
@@ -75,7 +76,8 @@ impl Serve {
 
     /// Returns how often a job is tried, if there is a limit.
     pub(super) fn attempts(&self) -> Option<i64> {
-        let retries = self.retries.iter().take(MANY).count();
+        let retries = self.retries.iter().flat_map(RetryIntervals::iter);
+        let retries = retries.take(MANY).count();
         (retries < MANY).then_some(retries as i64 + 1)
     }
 }

@@ -190,7 +190,8 @@ impl<F> WorkerParts<F> {
     fn failed(&self, attempt: u32, reason: String) -> JobEnding {
         let retries = attempt.saturating_sub(1) as usize;
         let reason = clip(reason);
-        match self.serve.retries.iter().nth(retries) {
+        let intervals = self.serve.retries.as_ref();
+        match intervals.and_then(|intervals| intervals.iter().nth(retries)) {
             None => JobEnding::Dead { reason },
             Some(interval) => JobEnding::Retry {
                 after: millis(interval),

@@ -79,6 +79,46 @@ fn a_dead_letter_that_is_put_again_has_all_its_attempts() {
 }
 
 #[test]
+fn without_retries_a_job_has_one_attempt() {
+    simulate(|file, store| async move {
+        let queue = notes(&store).await;
+        queue.put(Job::new(Note(1)).id("fails")).await.unwrap();
+        let serve = one_worker().retries(None);
+        let workers = queue.serve(serve.clone(), |_| async { Err::<(), _>(Refused) });
+        let workers = workers.await.unwrap();
+        queue.outcome("fails").await.unwrap();
+        workers.stop().await;
+        queue.put(Job::new(Note(2)).id("crashes")).await.unwrap();
+        let workers = queue.serve(serve.clone(), |_| async {
+            sleep(secs(60)).await;
+            Ok::<(), Refused>(())
+        });
+        let workers = workers.await.unwrap();
+        while queue.status().await.unwrap().running == 0 {
+            sleep(ms(1)).await;
+        }
+        file.crash(&store);
+        drop(workers);
+
+        let store = Store::simulated(&file).open().await.unwrap();
+        let queue = notes(&store).await;
+        let workers = queue.serve(serve, |_| async { Ok::<(), Refused>(()) });
+        let workers = workers.await.unwrap();
+        queue.drain().await.unwrap();
+        workers.stop().await;
+        let dead = store.dead_jobs("notes", 0, 10).await.unwrap();
+        let dead: Vec<_> = dead
+            .iter()
+            .map(|job| (job.attempts, &*job.reason))
+            .collect();
+        let lease = "its lease was over in attempt 1, the last one";
+        assert_eq!(dead, [(1, "refused"), (1, lease)]);
+        // The handler of the process that has crashed ends.
+        sleep(secs(100)).await;
+    });
+}
+
+#[test]
 fn a_handler_that_panics_has_failed() {
     simulate(|_, store| async move {
         let queue = notes(&store).await;

@@ -11,7 +11,7 @@ use greenroom_durable::{DeadJob, Store};
 use lexopt::prelude::*;
 
 const USAGE: &str = "\
-Usage: greenroom-durable FILE status             the queues
+Usage: greenroom-durable FILE status             the queues; up to 1000 late jobs are counted
        greenroom-durable FILE dead QUEUE         its dead letters, with their payloads
        greenroom-durable FILE requeue QUEUE NUMBER|all
                                                  puts dead letters again

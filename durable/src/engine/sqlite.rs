@@ -143,8 +143,10 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The thread of an engine in a round.
 struct EngineThread<'a> {
-    inbox: &'a CommandInbox,
+    shared: &'a SharedInbox,
     clock: StoreClock,
+    /// The rows that were changed so far.
+    changes: u64,
 }
 
 impl RoundEngine for EngineThread<'_> {
@@ -153,19 +155,31 @@ impl RoundEngine for EngineThread<'_> {
     }
 
     fn take_late(&mut self, most: usize) -> Vec<Entry> {
-        self.inbox.take_some(most)
+        self.shared.inbox.take_some(most)
     }
 
+    /// Commits, and announces that before anybody has an answer. So what was acknowledged is noticed by
+    /// others, also if this process ends now.
     fn commit(&mut self, db: &Db<'_>) -> Result<(), StoreProblem> {
-        rounds::commit(db)
+        let committed = rounds::commit(db);
+        let before = std::mem::replace(&mut self.changes, db.connection.total_changes());
+        if before != self.changes {
+            self.shared.doorbell.announce();
+        }
+        committed
     }
 }
 
 fn work(db: &Db<'_>, clock: StoreClock, limits: Limits, shared: &SharedInbox) {
     let SharedInbox { inbox, doorbell } = shared;
     let mut rounds = Rounds::new(limits);
-    let mut engine = EngineThread { inbox, clock };
-    let (mut version, mut changes) = (data_version(db), db.connection.total_changes());
+    let changes = db.connection.total_changes();
+    let mut engine = EngineThread {
+        shared,
+        clock,
+        changes,
+    };
+    let mut version = data_version(db);
     let mut look: Option<Instant> = None;
     let mut is_noticed = true;
     loop {
@@ -174,14 +188,13 @@ fn work(db: &Db<'_>, clock: StoreClock, limits: Limits, shared: &SharedInbox) {
             let before = std::mem::replace(&mut version, data_version(db));
             before != version
         };
+        let changes = engine.changes;
         rounds.round(db, &mut engine, entries, is_changed);
         if is_closed {
             rounds.close();
             return;
         }
-        let before = std::mem::replace(&mut changes, db.connection.total_changes());
-        if before != changes {
-            doorbell.announce();
+        if engine.changes != changes {
             // The notices are mostly of this change, but may hide one of another process.
             doorbell.notice();
             is_noticed = true;

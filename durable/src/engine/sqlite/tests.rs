@@ -5,6 +5,7 @@ mod costs;
 mod cuts;
 #[cfg(target_os = "linux")]
 mod idle;
+mod notices;
 mod openings;
 mod pages;
 mod recorder;

@@ -7,6 +7,7 @@ mod clock;
 mod crashes;
 mod files;
 mod fork;
+mod formats;
 mod journals;
 mod keyed;
 mod keys;

@@ -59,6 +59,8 @@ mod ask;
 mod counts;
 mod engine;
 mod error;
+#[cfg(test)]
+mod formats;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -6,6 +6,8 @@
 
 mod answering;
 mod codec;
+#[cfg(test)]
+mod formats;
 pub(crate) mod frame;
 mod inbox;
 mod incoming;

@@ -102,6 +102,57 @@ impl Packet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::compare;
+    use crate::link::frame::ClusterMember;
+
+    #[test]
+    fn packets_of_version_0_1_0_are_read_and_written() {
+        let member = ClusterMember {
+            name: "shop".into(),
+            incarnation: 1 << 100,
+            addresses: Vec::new(),
+        };
+        let hello = Hello {
+            member,
+            lease: 5000,
+            frame: 1 << 20,
+        };
+        let (epoch, connection) = (9, "server/1".into());
+        let greeting = Greeting { hello, connection };
+        let numbers = BatchNumbers {
+            sent: 300,
+            taken: 2,
+            granted: 1 << 24,
+            awaits: true,
+        };
+        let (name, kind) = ("tally".to_owned(), "note/1".into());
+        let welcome = greeting.clone();
+        let packets = [
+            Packet::Hello { epoch, greeting },
+            Packet::Welcome {
+                epoch,
+                greeting: welcome,
+            },
+            Packet::Refused {
+                epoch,
+                why: "no".into(),
+            },
+            Packet::Batch { epoch, numbers },
+            Packet::Numbers { epoch, numbers },
+            Packet::Cut { epoch },
+            Packet::Find { name: name.clone() },
+            Packet::Watch {
+                prefix: "ta".into(),
+            },
+            Packet::Holds { name, kind },
+        ];
+        let decode = |bytes: &[u8]| match Packet::decode(bytes) {
+            Ok((packet, [])) => packet,
+            other => panic!("{other:?}"),
+        };
+        let file = include_str!("../../formats/packets-1.txt");
+        compare(file, &packets, |packet| packet.encode(0), decode);
+    }
 
     #[test]
     fn the_head_of_the_longest_batch_has_room() {

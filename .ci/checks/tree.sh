@@ -86,6 +86,24 @@ package() {
     fi
 }
 
+# The public items of each package are those that xtask/face lists. Those of today are in target/face.
+face() {
+    local package name failed=0
+    if ! rustc --version | grep -qF ' 1.95.'; then
+        echo 'xtask/face reads what rustdoc 1.95 writes'
+        return 77
+    fi
+    for package in greenroom greenroom-http greenroom-cluster greenroom-durable; do
+        RUSTC_BOOTSTRAP=1 cargo rustdoc --quiet --locked --lib --all-features --package "$package" \
+            --target-dir target/face -- -Zunstable-options --output-format json
+        name=target/face/doc/${package//-/_}.json
+        cargo run --quiet --release --locked --manifest-path xtask/face/Cargo.toml \
+            --target-dir target/face -- "$name" >"target/face/$package.txt"
+        diff -u "xtask/face/$package.txt" "target/face/$package.txt" || failed=1
+    done
+    return "$failed"
+}
+
 # The oldest Rust that Cargo.toml allows compiles it, if it is installed.
 rust_version() {
     local oldest

@@ -57,6 +57,7 @@ readonly TABLE='
   clippy_durable         300  beside  each  failed   clippy .
   durable                600  beside  each  failed   .
   face                   600  beside  all   skipped  . xtask/face
+  minimal                900  beside  all   failed   .
   features_docs          600  beside  all   failed   .
   clippy_loom            300  beside  all   failed   clippy .
   clippy_tokio           600  beside  all   failed   clippy tokio

@@ -104,6 +104,17 @@ face() {
     return "$failed"
 }
 
+# The oldest dependencies that the packages allow compile them.
+minimal() {
+    local copy=target/minimal/copy
+    rm -rf "$copy"
+    mkdir -p "$copy"
+    git ls-files -z | tar -c --null -T - | tar -x -C "$copy"
+    cd "$copy"
+    RUSTC_BOOTSTRAP=1 cargo update --quiet -Zdirect-minimal-versions
+    cargo check --locked --workspace --all-features --target-dir ../build
+}
+
 # The oldest Rust that Cargo.toml allows compiles it, if it is installed.
 rust_version() {
     local oldest

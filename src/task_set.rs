@@ -33,9 +33,9 @@ use crate::task::{Task, TaskName, WaitsFor, run};
 /// A set of tasks that run at once, and whose results are taken as they come.
 ///
 /// Dropping the set cancels its tasks, without waiting, as dropping a [`Task`] does.
-/// [`shutdown`](TaskSet::shutdown) also waits until their futures are dropped. A panic of a task is
-/// the result of that task, and ends no other. If it is not taken, it goes to
-/// [`on_fault`](crate::Builder::on_fault).
+/// [`shutdown`](TaskSet::shutdown) also waits until their futures are dropped. Neither lets a task
+/// begin that waits for the [`limit`](TaskSet::limit). A panic of a task is the result of that task,
+/// and ends no other. If it is not taken, it goes to [`on_fault`](crate::Builder::on_fault).
 ///
 /// ```
 /// use greenroom::TaskSet;
@@ -238,6 +238,9 @@ impl<T> TaskSet<T> {
 
     /// Gives up all tasks and their results, also those that come later.
     fn leave(&mut self) -> Vec<Task<()>> {
+        if let Some(line) = &self.line {
+            line.give_up(self.spawned);
+        }
         let results = std::mem::replace(&mut self.results, Arc::new(SetResults::new()));
         results.close();
         let tasks = std::mem::take(&mut self.tasks).into_iter();

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - SET-LINE-1: while a task waits, as many run as may. A task that ends gives its turn to the first
-//!   one that waits, which is not in the line any more when it is woken.
+//!   one that waits, which is not in the line any more when it is woken. One that was given up gets no
+//!   turn, and stays in the line until it is dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ struct LineState {
     running: usize,
     /// By their numbers, which increase with each spawn. A task that was not polled has no waker.
     waiting: BTreeMap<u64, Option<KeptWaker>>,
+    /// The number of the last task that was given up, with all before it.
+    given_up: u64,
 }
 
 impl TaskLine {
@@ -31,13 +34,20 @@ impl TaskLine {
         }
     }
 
+    /// Lets no task begin any more that waits now. This is the number of the last one.
+    pub(super) fn give_up(&self, last: u64) {
+        self.state.lock().given_up = last;
+    }
+
     /// Gives a turn to the first task that waits, or back.
     fn pass_on(&self) {
         let mut state = self.state.lock();
-        let next = state.waiting.pop_first();
+        let mut waiting = state.waiting.range(state.given_up + 1..);
+        let first = waiting.next().map(|(number, _)| *number);
+        let next = first.and_then(|number| state.waiting.remove(&number));
         state.running -= usize::from(next.is_none());
         drop(state);
-        if let Some((_, Some(waker))) = next {
+        if let Some(Some(waker)) = next {
             waker.wake();
         }
     }

@@ -4,14 +4,15 @@ mod model;
 
 use std::future::pending;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use greenroom::{Fault, Runtime, TaskSet, spawn_local, yield_now};
 
 use crate::support::{
-    Drops, Gate, Home, Log, WATCH, drive, in_every_home, inside, panic_of, poll_here, within,
+    Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, inside, panic_of, poll_here,
+    until, within,
 };
 
 in_every_home!(
@@ -304,6 +305,42 @@ fn a_panic_that_is_not_taken_goes_to_on_fault() {
             panic!("one fault is reported")
         };
         assert!(fault.contains("bomb in a set"), "{fault}");
+    });
+}
+
+#[test]
+fn a_task_that_waits_does_not_begin_while_its_set_is_dropped() {
+    within(WATCH, || {
+        let (gone, own) = (Gate::default(), Arc::new(Mutex::new(None)));
+        let (is_gone, taken) = (gone.clone(), own.clone());
+        // It is called in the middle of the drop: the first task is cancelled, and the last is not.
+        let builder = Runtime::builder().on_fault(move |_| {
+            is_gone.pass();
+            let runtime: Runtime = taken.lock().unwrap().take().expect("one task panics");
+            // A task that may begin does so meanwhile.
+            for _ in 0..100 {
+                drive(runtime.spawn(yield_now()));
+            }
+        });
+        let runtime = builder.workers(1).build().unwrap();
+        *own.lock().unwrap() = Some(runtime.clone());
+        let (mut set, opens) = (TaskSet::new().limit(2), OpenOnDrop(gone));
+        set.spawn_on(&runtime, async move {
+            let _opens = opens;
+            pending().await
+        });
+        set.spawn_on(&runtime, async { panic!("bomb in a set") });
+        set.spawn_on(&runtime, pending());
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = begun.clone();
+        set.spawn_on(
+            &runtime,
+            async move { begins.store(true, Ordering::SeqCst) },
+        );
+        runtime.run_until_quiescent();
+        drop(set);
+        until(|| Arc::strong_count(&begun) == 1);
+        assert!(!begun.load(Ordering::SeqCst));
     });
 }
 

@@ -202,19 +202,12 @@ impl<A> SpawnError<A> {
 impl fmt::Display for SpawnProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SpawnProblem::NoRuntime => {
-                f.write_str(
-                    "no greenroom runtime is current on this thread: call this inside \
-                     `greenroom::run` or `Runtime::block_on`, or say where with `on` or \
-                     `Runtime::spawn`",
-                )?;
-                if is_on_tokio() {
-                    f.write_str(
-                        "; here is a tokio runtime, which `runtime.bind(&handle)` binds to one",
-                    )?;
-                }
-                Ok(())
-            }
+            SpawnProblem::NoRuntime => write!(
+                f,
+                "no greenroom runtime is current on this thread: call this inside `greenroom::run` \
+                 or `Runtime::block_on`, or say where with `on` or `Runtime::spawn`{}",
+                how_to_bind(),
+            ),
             SpawnProblem::ShutDown => f.write_str("the runtime or pinned thread was shut down"),
             SpawnProblem::ZeroCapacity => {
                 f.write_str("capacity is 0, but a bounded mailbox has room for at least 1 message")
@@ -329,13 +322,22 @@ impl fmt::Display for HostFault {
 
 impl std::error::Error for HostFault {}
 
+/// Returns what else to say where no runtime is current: how to bind the tokio runtime of this
+/// thread, if it is in one.
+pub(crate) fn how_to_bind() -> &'static str {
+    match is_on_tokio() {
+        true => "; here is a tokio runtime, which `runtime.bind(&handle)` binds to one",
+        false => "",
+    }
+}
+
 /// Returns whether this thread is in a tokio runtime.
 #[cfg(feature = "tokio")]
-fn is_on_tokio() -> bool {
+pub(crate) fn is_on_tokio() -> bool {
     tokio::runtime::Handle::try_current().is_ok()
 }
 
 #[cfg(not(feature = "tokio"))]
-fn is_on_tokio() -> bool {
+pub(crate) fn is_on_tokio() -> bool {
     false
 }

@@ -8,6 +8,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use greenroom::market::{Job, Market};
 use greenroom::registry::Keyed;
 use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::{
@@ -555,6 +556,29 @@ fn supervisors_and_spools_work_on_a_bound_tokio() {
 }
 
 #[test]
+fn the_last_handle_of_a_market_does_not_wait_on_a_thread_of_tokio() {
+    within(WATCH, || {
+        let (tokio, runtime) = bound();
+        let task = tokio.spawn(async {
+            let market = Market::<()>::builder().build().unwrap();
+            let (begun, gate) = (Gate::default(), Gate::default());
+            let (begins, waits) = (begun.clone(), gate.clone());
+            let job = Job::new(move || {
+                begins.open();
+                waits.pass();
+            });
+            let job = market.offer(job).await.unwrap();
+            begun.wait().await;
+            drop(market);
+            gate.open();
+            job.await
+        });
+        drive(task).unwrap().unwrap();
+        drop(runtime);
+    });
+}
+
+#[test]
 fn children_of_a_supervisor_on_tokio_run_there_whoever_starts_them() {
     /// Tells where it runs. Panics after that if it is told to.
     async fn tells_where(mut cx: Context<(bool, Reply<String>)>) {
@@ -605,9 +629,18 @@ fn without_a_binding_the_error_says_how_to_bind() {
             let refused = actor(sum).try_spawn().unwrap_err();
             refused.problem().to_string()
         };
-        let text = drive(tokio.spawn(async move { problem() })).unwrap();
-        assert!(text.contains("`runtime.bind(&handle)`"), "{text}");
-        assert!(!problem().contains("bind"));
+        let problems = move || {
+            let set = Keyed::<u8, _>::builder(|_| actor(sum)).build();
+            [
+                problem(),
+                SUM.get().unwrap_err().to_string(),
+                set.unwrap_err().to_string(),
+            ]
+        };
+        let texts = drive(tokio.spawn(async move { problems() })).unwrap();
+        let says_how = |text: &String| text.contains("`runtime.bind(&handle)`");
+        assert!(texts.iter().all(says_how), "{texts:?}");
+        assert!(!problems().iter().any(says_how));
         // A binding ends with its runtime.
         let runtime = Runtime::builder().workers(1).build().unwrap();
         runtime.bind(tokio.handle());

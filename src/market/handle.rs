@@ -32,8 +32,9 @@ use crate::task::is_large;
 /// Dropping the last clone stops the market, and waits until the jobs that run have ended. On a
 /// worker of a runtime it gives the worker away first, as
 /// [`block_on`](crate::Runtime::block_on) does. It does not wait on a worker of the market, on a
-/// pinned thread or on a [`Stage`](crate::Stage). Nor does it if a runtime that is over drops the task
-/// that has it. Use [`stop`](Market::stop) and [`stopped`](Market::stopped) there.
+/// pinned thread, on a [`Stage`](crate::Stage) or, with the feature `tokio`, on a thread that is only
+/// in a tokio runtime. Nor does it if a runtime that is over drops the task that has it. Use
+/// [`stop`](Market::stop) and [`stopped`](Market::stopped) there.
 ///
 /// `Hash` and drops of keys, jobs, results and wakers may panic, and may use the market. `Eq` of
 /// keys may panic, but runs under the lock of the market: calls to the market would wait for

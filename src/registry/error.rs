@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::error::how_to_bind;
 use crate::task::TaskInfo;
-
-const NO_RUNTIME: &str = "no greenroom runtime is current on this thread, or it has shut down: \
-     call this inside `greenroom::run` or `Runtime::block_on`, or say where with `on`";
 
 /// An error of [`Name::register`](super::Name::register).
 #[derive(Debug, Clone)]
@@ -102,6 +100,15 @@ fn wrong_type(
     )
 }
 
+fn no_runtime(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "no greenroom runtime is current on this thread, or it has shut down: call this inside \
+         `greenroom::run` or `Runtime::block_on`, or say where with `on`{}",
+        how_to_bind(),
+    )
+}
+
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -112,7 +119,7 @@ impl fmt::Display for RegisterError {
                 asked,
             } => wrong_type(f, name, registered, asked),
             RegisterError::Closed => f.write_str("the actor has closed"),
-            RegisterError::NoRuntime => f.write_str(NO_RUNTIME),
+            RegisterError::NoRuntime => no_runtime(f),
         }
     }
 }
@@ -129,7 +136,7 @@ impl fmt::Display for LookupError {
             LookupError::TimedOut { name, after } => {
                 write!(f, "the name {name:?} was not registered within {after:?}")
             }
-            LookupError::NoRuntime => f.write_str(NO_RUNTIME),
+            LookupError::NoRuntime => no_runtime(f),
         }
     }
 }
@@ -143,7 +150,7 @@ impl fmt::Display for JoinError {
                 asked,
             } => wrong_type(f, name, registered, asked),
             JoinError::Closed => f.write_str("the actor has closed"),
-            JoinError::NoRuntime => f.write_str(NO_RUNTIME),
+            JoinError::NoRuntime => no_runtime(f),
         }
     }
 }

@@ -31,6 +31,7 @@ use super::host::HostContext;
 use super::inner::Inner;
 use super::silence_state::IdleCall;
 use crate::contain::{Panic, Step, attempt_or_clear_uncounted};
+use crate::error::is_on_tokio;
 use crate::instant::{Instant, RealTime};
 use crate::park::{self, Parker};
 use crate::scheduler::WorkerLocal;
@@ -227,8 +228,8 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn TimerClock>>, String> {
     made.unwrap_or(Ok(None))
 }
 
-/// Returns whether this thread may wait: whether it is neither a stage nor a pinned thread with other
-/// tasks, and no driver calls it.
+/// Returns whether this thread may wait: whether it is neither a stage, nor a pinned thread with other
+/// tasks, nor one of tokio, and no driver calls it.
 pub(crate) fn may_wait() -> bool {
     let must_not = |context: &ThreadContext<'_>| match context.role.get() {
         Role::Pinned(local) => !local.is_detached(),
@@ -238,7 +239,8 @@ pub(crate) fn may_wait() -> bool {
         let mut here = contexts.filter(|context| context.runtime.is_here());
         here.any(must_not)
     });
-    !is_pinned && context::stage().is_none()
+    let is_outside = context::with(|context| context.is_none());
+    !is_pinned && context::stage().is_none() && !(is_outside && is_on_tokio())
 }
 
 /// Gives a worker away, unless no thread needs it.

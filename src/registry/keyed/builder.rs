@@ -13,7 +13,7 @@ use super::core::{KeyGuard, KeyedCore, Make};
 use super::state::EndCall;
 use crate::actor::{ActorBuilder, Handle, SpawnFrom, SpawnTarget};
 use crate::contain::contain;
-use crate::error::{BuildError, Fault, SpawnProblem};
+use crate::error::{BuildError, Fault, SpawnProblem, how_to_bind};
 use crate::runtime::{CurrentPlace, Runtime};
 
 /// Spawns the actor of a key.
@@ -203,7 +203,8 @@ where
         }
         let set = self.runtime.map(|it| CurrentPlace::of(it.inner().clone()));
         let Some(place) = set.or_else(CurrentPlace::get) else {
-            return impossible("on", "is not set, and no runtime is current");
+            let reason = format!("is not set, and no runtime is current{}", how_to_bind());
+            return impossible("on", &reason);
         };
         let runtime = place.runtime.clone();
         if !runtime.is_here() {

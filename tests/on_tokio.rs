@@ -8,6 +8,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use greenroom::looper::Controller;
 use greenroom::market::{Job, Market};
 use greenroom::registry::Keyed;
 use greenroom::supervise::{Restarts, Supervisor};
@@ -635,6 +636,7 @@ fn without_a_binding_the_error_says_how_to_bind() {
                 problem(),
                 SUM.get().unwrap_err().to_string(),
                 set.unwrap_err().to_string(),
+                Controller::builder().build().unwrap_err().to_string(),
             ]
         };
         let texts = drive(tokio.spawn(async move { problems() })).unwrap();

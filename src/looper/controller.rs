@@ -245,10 +245,8 @@ impl ControllerBuilder {
         }
         let runtime = self.runtime.clone().or_else(Runtime::try_current);
         let Some(runtime) = runtime else {
-            return Err(impossible(
-                "runtime",
-                crate::SpawnProblem::NoRuntime.to_string(),
-            ));
+            let reason = format!("is missing: {}", crate::SpawnProblem::NoRuntime);
+            return Err(impossible("runtime", reason));
         };
         let inner = runtime.inner().clone();
         let lanes = self.lanes.unwrap_or(inner.options().workers);

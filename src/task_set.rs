@@ -241,12 +241,15 @@ impl<T> TaskSet<T> {
         if let Some(line) = &self.line {
             line.give_up(self.spawned);
         }
-        let results = std::mem::replace(&mut self.results, Arc::new(SetResults::new()));
-        results.close();
         let tasks = std::mem::take(&mut self.tasks).into_iter();
+        let tasks = tasks.map(|(_, task)| task).collect();
         (self.faulty, self.is_awaited) = (None, false);
-        self.taken.clear();
-        tasks.map(|(_, task)| task).collect()
+        let results = std::mem::replace(&mut self.results, Arc::new(SetResults::new()));
+        let taken = std::mem::take(&mut self.taken);
+        // Last: a drop of a value may panic.
+        results.close();
+        drop(taken);
+        tasks
     }
 
     /// Returns the next result, which is there, or leaves the waker for it.

@@ -11,8 +11,8 @@ use futures::StreamExt;
 use greenroom::{Fault, Runtime, TaskSet, spawn_local, yield_now};
 
 use crate::support::{
-    Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, inside, panic_of, poll_here,
-    until, within,
+    Bomb, Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, inside,
+    keep_bombs_quiet, panic_of, poll_here, until, within,
 };
 
 in_every_home!(
@@ -305,6 +305,28 @@ fn a_panic_that_is_not_taken_goes_to_on_fault() {
             panic!("one fault is reported")
         };
         assert!(fault.contains("bomb in a set"), "{fault}");
+    });
+}
+
+#[test]
+fn a_value_whose_drop_panics_leaves_an_empty_set() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let (mut set, drops) = (TaskSet::new(), Drops::default());
+        let (bomb, dropped) = (Bomb::new(true, &drops), drops.one());
+        set.spawn_on(&runtime, async move { Some(bomb) });
+        set.spawn_on(&runtime, async move {
+            let _dropped = dropped;
+            pending().await
+        });
+        runtime.run_until_quiescent();
+        assert_eq!(panic_of(|| drive(set.shutdown())).0, "bomb in a drop");
+        set.spawn_on(&runtime, async { None });
+        assert!(matches!(drive(set.next()), Some(Ok(None))));
+        assert!(drive(set.next()).is_none());
+        runtime.run_until_quiescent();
+        assert_eq!(drops.count(), 2);
     });
 }
 

@@ -11,7 +11,7 @@ use greenroom::policy::Simulated;
 use greenroom::time::{sleep, timeout};
 
 use super::*;
-use crate::support::{Draws, keep_bombs_quiet, matrix};
+use crate::support::{Draws, matrix};
 
 const SEEDS: u64 = 300;
 const OPERATIONS: usize = 60;

@@ -157,7 +157,7 @@ impl Screen {
         let now = (model.at_ms(), model.refreshes());
         if self.looked_at != now {
             self.looked_at = now;
-            self.suspects = suspects(model);
+            reasons::put_suspects(self, suspects(model));
         }
     }
 

@@ -5,9 +5,9 @@ use ratatui::layout::Rect;
 
 use super::Screen;
 use super::paint::{ALARM, DIM, PLAIN, REVERSED, fill, heading, link_style, put, trouble_style};
-use crate::input::Action;
+use crate::input::{Action, ViewName};
 use crate::model::Model;
-use crate::why::{LinkKind, Suspect, chain};
+use crate::why::{LinkKind, Suspect, Suspects, Trouble, chain};
 
 /// The rows of the list above the causes.
 const LIST: u16 = 7;
@@ -28,6 +28,14 @@ impl ReasonRow<'_> {
             ReasonRow::Suspect(suspect) => suspect.actor,
         }
     }
+
+    /// Returns what tells it from the other rows.
+    fn key(&self) -> (u64, Option<Trouble>) {
+        match self {
+            ReasonRow::Asked(id) => (*id, None),
+            ReasonRow::Suspect(suspect) => (suspect.actor, Some(suspect.trouble)),
+        }
+    }
 }
 
 /// Returns the rows of the list. The members of cycles are the first suspects.
@@ -38,6 +46,18 @@ pub(super) fn rows<'a>(screen: &'a Screen, _: &Model) -> Vec<ReasonRow<'a>> {
 fn listed(screen: &Screen) -> impl Iterator<Item = ReasonRow<'_>> {
     let asked = screen.asked.into_iter().map(ReasonRow::Asked);
     asked.chain(screen.suspects.all().map(ReasonRow::Suspect))
+}
+
+/// Replaces the suspects. The cursor stays at its row, wherever that is now.
+pub(super) fn put_suspects(screen: &mut Screen, suspects: Suspects) {
+    let row = listed(screen).nth(screen.suspect_at);
+    let before = row.map(|row| row.key());
+    screen.suspects = suspects;
+    let now = listed(screen).position(|row| Some(row.key()) == before);
+    // In the start view the cursor is at a kind.
+    if screen.view == ViewName::Why {
+        screen.suspect_at = now.unwrap_or(screen.suspect_at);
+    }
 }
 
 /// Returns the actor at the cursor.

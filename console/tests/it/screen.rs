@@ -125,6 +125,28 @@ fn one_key_explains_the_first_suspect() {
 }
 
 #[test]
+fn the_cursor_stays_at_its_suspect_when_others_come() {
+    let slow = |busy_us: u64| {
+        format!(
+            r#""state":"waiting","sampled":{{"turns":1,"busy_us":{busy_us},"longest_us":{busy_us}}}"#
+        )
+    };
+    let mut lines = Lines::new();
+    lines.actor(1, "first", &slow(90_000));
+    lines.actor(2, "second", &slow(80_000));
+    lines.tick();
+    let mut shown = Shown::new(lines.text());
+    assert_shows(&shown.press(&["3", "Down"]), &["Why second #2"]);
+    let before = lines.text().len();
+    lines.actor(3, "worse", &slow(200_000));
+    lines.tick();
+    let more = lines.text()[before..].as_bytes().to_vec();
+    shown.session.take(Fed::Lines(more));
+    let screen = shown.text();
+    assert_shows(&screen, &["Suspects: 3", "Why second #2"]);
+}
+
+#[test]
 fn actors_are_filtered_grouped_and_opened() {
     let (lines, culprits) = program(7, 1_000);
     let mut shown = Shown::new(lines.text());

@@ -96,7 +96,7 @@ async fn teller(_cx: Context<()>, vault: Address<Reply<u64>>) {
 
 async fn report(mut cx: Context<u32>) {
     while cx.recv().await.is_some() {
-        thread::sleep(Duration::from_millis(90)); // The mistake: it belongs in `unblock`.
+        thread::sleep(Duration::from_millis(60)); // The mistake: it belongs in `unblock`.
     }
 }
 

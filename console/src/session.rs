@@ -115,6 +115,11 @@ impl Session {
             false => LinkStatus::Replaying,
         };
         self.set(status);
+        self.flush();
+    }
+
+    /// Writes what came to the record, if there is one.
+    fn flush(&mut self) {
         if let Some(record) = &mut self.record {
             // The next line that cannot be written says so.
             let _ = record.flush();
@@ -148,6 +153,7 @@ impl Session {
         let outlook = self.screen.act(action, &self.model);
         if outlook == Outlook::TogglePause {
             self.is_paused ^= true;
+            self.flush();
             self.set(self.status.clone());
         }
         self.model.follow(self.screen.wants());

@@ -143,13 +143,11 @@ impl ChainSearch<'_> {
             self.link(Cause, None, text);
         }
         if actor.restarts > 0 {
-            let restarts = count(actor.restarts.into(), "restart");
-            let fault = model.text(actor.fault);
-            self.link(
-                Cause,
-                None,
-                format!("it has failed: {restarts}, last: {fault}"),
-            );
+            let mut text = "it has failed: ".to_owned() + &count(actor.restarts.into(), "restart");
+            if !actor.fault.is_empty() {
+                text += &format!(", last: {}", model.text(actor.fault));
+            }
+            self.link(Cause, None, text);
         }
     }
 

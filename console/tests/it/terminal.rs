@@ -11,13 +11,13 @@ use crate::lines::program;
 use crate::screen::squeeze;
 
 /// Only a program that hangs takes so long.
-const WATCHDOG: Duration = Duration::from_secs(300);
+pub const WATCHDOG: Duration = Duration::from_secs(300);
 
 /// The most memory of the console with 100 000 actors.
 const MEMORY_MAX_KB: u64 = 64 << 10;
 
 /// The program, and its screen.
-struct InTerminal {
+pub struct InTerminal {
     child: Box<dyn Child + Send + Sync>,
     keys: Box<dyn Write + Send>,
     output: Receiver<Vec<u8>>,
@@ -26,7 +26,7 @@ struct InTerminal {
 }
 
 impl InTerminal {
-    fn new(arguments: &[&str]) -> Self {
+    pub fn new(arguments: &[&str]) -> Self {
         let size = PtySize {
             rows: 24,
             cols: 80,
@@ -57,30 +57,60 @@ impl InTerminal {
         }
     }
 
-    fn press(&mut self, keys: &str) {
+    pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
     /// Waits until the screen has a text, in which spaces do not count.
-    fn until(&mut self, text: &str) -> String {
+    pub fn until(&mut self, text: &str) -> String {
+        self.until_screen(text, |screen| squeeze(screen).contains(text))
+    }
+
+    /// Waits until the screen is as it should be, and returns it.
+    pub fn until_screen(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let begin = Instant::now();
         loop {
-            let screen = self.parser.screen().contents();
-            if squeeze(&screen).contains(text) {
+            let screen = self.screen();
+            if is_there(&screen) {
                 return screen;
             }
-            assert!(begin.elapsed() < WATCHDOG, "no {text:?} in\n{screen}");
-            match self.output.recv_timeout(Duration::from_secs(1)) {
-                Ok(bytes) => self.parser.process(&bytes),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(error) => panic!("{error}: no {text:?} in\n{screen}"),
-            }
+            assert!(begin.elapsed() < WATCHDOG, "no {what:?} in\n{screen}");
+            self.read();
         }
     }
 
+    /// Returns the text of the screen.
+    pub fn screen(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    /// Reads what the program writes, or nothing for a while.
+    pub fn read(&mut self) {
+        match self.output.recv_timeout(Duration::from_millis(100)) {
+            Ok(bytes) => self.parser.process(&bytes),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(error) => panic!("{error}:\n{}", self.screen()),
+        }
+    }
+
+    /// Checks the most memory that the program has had.
+    #[cfg(target_os = "linux")]
+    pub fn assert_small(&self) {
+        let pid = self.child.process_id().unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let mut lines = status.lines();
+        let peak = lines.find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        println!("at most {peak} kB");
+        assert!(peak <= MEMORY_MAX_KB, "{peak} kB");
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub fn assert_small(&self) {}
+
     /// Presses a key that ends the program, and waits for that.
-    fn end(mut self) {
+    pub fn end(mut self) {
         self.press("q");
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}");
@@ -120,18 +150,7 @@ fn a_reader_names_each_culprit_within_three_keys() {
     ] {
         console.until(&text);
     }
-    #[cfg(target_os = "linux")]
-    {
-        let pid = console.child.process_id().unwrap();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let peak = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .unwrap();
-        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
-        println!("at most {peak} kB");
-        assert!(peak <= MEMORY_MAX_KB, "{peak} kB");
-    }
+    console.assert_small();
     // Each cause with Enter, and as many steps down.
     for (keys, text) in [
         ("\r", "until then it takes no message: a lock".to_owned()),

@@ -1,0 +1,150 @@
+//! The example `culprits`, whose actors are looked at in a terminal.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Instant;
+
+use crate::screen::squeeze;
+use crate::terminal::{InTerminal, WATCHDOG};
+
+/// Keys that a terminal sends.
+const END: &str = "\x1b[F";
+const HOME: &str = "\x1b[H";
+
+/// The running example, which ends with this.
+struct Program {
+    child: Child,
+    /// Its input. The program ends with it.
+    _input: ChildStdin,
+    url: String,
+    /// The names of the culprits: of the stuck, the slow, the growing and the faulting one.
+    culprits: Vec<(String, String)>,
+}
+
+impl Program {
+    fn new(actors: usize) -> Self {
+        let test = std::env::current_exe().unwrap();
+        let profile = test.parent().and_then(Path::parent).unwrap();
+        let example = profile.join("examples/culprits");
+        assert!(
+            example.is_file(),
+            "{} is not built: `cargo test` builds it, `cargo test --test it` alone does not",
+            example.display(),
+        );
+        let mut child = Command::new(example)
+            .args(["--actors", &actors.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut lines = lines.take(5).map(|line| line.unwrap());
+        let url = lines.next().unwrap();
+        let culprits = lines.map(|line| {
+            let (trouble, label) = line.split_once(' ').unwrap();
+            (trouble.to_owned(), label.to_owned())
+        });
+        Program {
+            culprits: culprits.collect(),
+            _input: child.stdin.take().unwrap(),
+            child,
+            url,
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns whether a row of the start view names the first suspect of a kind.
+fn names(screen: &str, trouble: &str, label: &str) -> bool {
+    screen.lines().map(squeeze).any(|row| {
+        let mut words = row.splitn(3, ' ');
+        let is_row = words.next() == Some(trouble);
+        is_row && words.nth(1) == Some(label)
+    })
+}
+
+#[test]
+fn three_keys_lead_to_each_culprit_of_a_program_and_its_cause() {
+    let program = Program::new(100_000);
+    let mut console = InTerminal::new(&[&program.url]);
+    // Without a key.
+    for (trouble, label) in &program.culprits {
+        console.until_screen(label, |screen| names(screen, trouble, label));
+    }
+    println!("{}\n", console.until("Look at"));
+    console.assert_small();
+    let causes = [
+        ("\r", "it keeps the reply, and has not answered"),
+        ("j\r", "=> its turns are long: up to"),
+        ("jj\r", "wait in its mailbox"),
+        (&format!("{END}\r"), "=> it has failed:"),
+    ];
+    for ((keys, cause), (_, label)) in causes.into_iter().zip(&program.culprits) {
+        console.press(&format!("1{HOME}"));
+        console.until("Look at");
+        console.press(keys);
+        let why = format!("Why {label} ");
+        let screen = console.until_screen(cause, |screen| {
+            let screen = squeeze(screen);
+            screen.contains(&why) && screen.contains(cause)
+        });
+        println!("{screen}\n");
+    }
+    console.end();
+}
+
+/// Returns a screen without its first line, which has the origin of the lines.
+fn body(screen: &str) -> String {
+    let rows = screen.lines().skip(1);
+    rows.map(|row| row.trim_end().to_owned() + "\n").collect()
+}
+
+/// Waits until two consoles show the same view.
+fn assert_same(live: &mut InTerminal, replay: &mut InTerminal, view: &str) {
+    let begin = Instant::now();
+    loop {
+        let [left, right] = [live.screen(), replay.screen()].map(|screen| body(&screen));
+        if left == right && left.contains(view) {
+            return;
+        }
+        assert!(begin.elapsed() < WATCHDOG, "{view}:\n{left}\n{right}");
+        live.read();
+        replay.read();
+    }
+}
+
+#[test]
+fn a_replay_shows_what_was_recorded_of_a_program() {
+    let program = Program::new(1_000);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    let path = path.to_str().unwrap();
+    let mut live = InTerminal::new(&["--record", path, &program.url]);
+    for (trouble, label) in &program.culprits {
+        live.until_screen(label, |screen| names(screen, trouble, label));
+    }
+    live.press("Z");
+    live.until("paused");
+    let mut replay = InTerminal::new(&["--replay", path]);
+    replay.until("the record is over");
+    for (keys, view) in [
+        ("1".to_owned(), "Look at"),
+        ("2M".to_owned(), "LONGEST"),
+        (format!("3{HOME}"), "Why vault"),
+        ("5".to_owned(), "has failed (restart 1)"),
+    ] {
+        live.press(&keys);
+        replay.press(&keys);
+        assert_same(&mut live, &mut replay, view);
+    }
+    live.end();
+    replay.end();
+}

@@ -238,8 +238,10 @@ impl Model {
         let actor = &self.actors[place];
         let (id, restarts) = (actor.id, actor.restarts);
         let name = self.texts.get(actor.name);
-        let fault = self.texts.get(actor.fault);
-        let text = format!("{name} #{id} has failed (restart {restarts}): {fault}");
+        let mut text = format!("{name} #{id} has failed (restart {restarts})");
+        if !actor.fault.is_empty() {
+            text += &format!(": {}", self.texts.get(actor.fault));
+        }
         self.note("error", &text, Some(id));
     }
 

@@ -9,7 +9,7 @@ use super::paint::{
 };
 use super::reasons::put_wrapped;
 use crate::model::{ActorFacts, Model, TRAIL};
-use crate::why::{duration, waits_text};
+use crate::why::{duration, restarts_text, waits_text};
 
 /// The children that are named.
 const CHILDREN: usize = 8;
@@ -47,6 +47,7 @@ fn figures(model: &Model, actor: &ActorFacts) -> Vec<(&'static str, String)> {
     let text = |id| model.text(id).to_owned();
     let place = match model.text(actor.spawned_at) {
         "" => text(actor.function),
+        place if actor.function.is_empty() => format!("spawned at {place}"),
         place => format!("{}  spawned at {place}", model.text(actor.function)),
     };
     let mut known = Vec::new();
@@ -180,11 +181,7 @@ fn draw_faults(
 ) {
     let faults = match model.actor(id) {
         Some(actor) if actor.restarts > 0 || !actor.fault.is_empty() => {
-            format!(
-                "Faults: {} restarts, last: {}",
-                actor.restarts,
-                model.text(actor.fault)
-            )
+            format!("Faults: {}", restarts_text(model, actor))
         }
         _ => "Faults and warnings".to_owned(),
     };

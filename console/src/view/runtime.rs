@@ -99,7 +99,7 @@ fn draw_totals(model: &Model, area: Rect, buffer: &mut Buffer) -> u16 {
     }
     let blocking = &figures.blocking;
     let text = format!(
-        " tasks {}   timers {}   injector {}   blocking: {} threads, {} idle, {} calls wait",
+        " tasks {}   timers {}   injector {}   blocking: threads {}, idle {}, waiting {}",
         figures.tasks,
         figures.timers,
         figures.injector,

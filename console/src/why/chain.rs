@@ -1,6 +1,6 @@
 //! From an actor along what it waits for, to the causes.
 
-use super::says::{count, duration, still_text, wait_text, waits_text};
+use super::says::{count, duration, restarts_text, still_text, wait_text, waits_text};
 use super::{LONG_TURN_US, STILL_MS, cycles};
 use crate::model::{ActorFacts, ActorState, Model, WaitsOn};
 
@@ -143,10 +143,7 @@ impl ChainSearch<'_> {
             self.link(Cause, None, text);
         }
         if actor.restarts > 0 {
-            let mut text = "it has failed: ".to_owned() + &count(actor.restarts.into(), "restart");
-            if !actor.fault.is_empty() {
-                text += &format!(", last: {}", model.text(actor.fault));
-            }
+            let text = format!("it has failed: {}", restarts_text(model, actor));
             self.link(Cause, None, text);
         }
     }

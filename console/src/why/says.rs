@@ -54,6 +54,15 @@ pub(super) fn still_text(model: &Model, actor: &ActorFacts) -> String {
     }
 }
 
+/// Returns how often an actor was restarted, and its last fault, if that is known.
+pub fn restarts_text(model: &Model, actor: &ActorFacts) -> String {
+    let restarts = count(actor.restarts.into(), "restart");
+    match model.text(actor.fault) {
+        "" => restarts,
+        fault => format!("{restarts}, the last after: {fault}"),
+    }
+}
+
 /// Returns a number of things: `1 message`, `3 messages`.
 pub(super) fn count(number: u64, thing: &str) -> String {
     match number {

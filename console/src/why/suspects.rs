@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use super::says::{count, duration, still_text, waits_text};
+use super::says::{count, duration, restarts_text, still_text, waits_text};
 use super::{LONG_TURN_US, STILL_MS, cycles};
 use crate::model::{ActorFacts, ActorState, Model};
 
@@ -137,7 +137,7 @@ pub fn suspects(model: &Model) -> Suspects {
         growing_text(model, actor(id))
     });
     suspects.put(Trouble::Faulting, faulting, |id| {
-        faulting_text(model, actor(id))
+        restarts_text(model, actor(id))
     });
     suspects
 }
@@ -291,13 +291,5 @@ fn growing_text(model: &Model, actor: &ActorFacts) -> String {
             format!("its mailbox is full with {waiting}; takes {rate} a second")
         }
         None => format!("{waiting} in the mailbox, as many as never before; takes {rate} a second"),
-    }
-}
-
-fn faulting_text(model: &Model, actor: &ActorFacts) -> String {
-    let restarts = count(actor.restarts.into(), "restart");
-    match model.text(actor.fault) {
-        "" => restarts,
-        fault => format!("{restarts}, the last after: {fault}"),
     }
 }

@@ -166,7 +166,10 @@ fn actors_are_filtered_grouped_and_opened() {
     let label = format!("parser #{}", culprits.faulting);
     assert_shows(
         &screen,
-        &[&label, "Faults: 14 restarts, last: bad digit in line 28"],
+        &[
+            &label,
+            "Faults: 14 restarts, the last after: bad digit in line 28",
+        ],
     );
     assert_shows(&screen, &["has failed (restart 13)"]);
 }

@@ -59,7 +59,9 @@ pub struct Screen {
     suspects: Suspects,
     /// The refresh of which the suspects are.
     looked_at: (u64, u32),
-    /// The row of the suspects, in the views that list them.
+    /// The kind of suspects at the cursor of the start view.
+    kind_at: usize,
+    /// The row at the cursor of "why".
     suspect_at: usize,
     /// The actor that is explained beside the suspects.
     asked: Option<u64>,
@@ -87,6 +89,7 @@ impl Screen {
             typing: None,
             suspects: Suspects::default(),
             looked_at: (0, 0),
+            kind_at: 0,
             suspect_at: 0,
             asked: None,
             table: ActorTable::default(),
@@ -303,8 +306,11 @@ impl Screen {
             ViewName::Runtime => runtime::rows(self).len(),
             ViewName::Why => reasons::rows(self, model).len(),
         };
-        let last = count.saturating_sub(1);
-        self.suspect_at = self.suspect_at.saturating_add_signed(by).min(last);
+        let at = match self.view {
+            ViewName::Runtime => &mut self.kind_at,
+            _ => &mut self.suspect_at,
+        };
+        *at = at.saturating_add_signed(by).min(count.saturating_sub(1));
         self.scroll = 0;
     }
 
@@ -413,7 +419,7 @@ impl Screen {
             ViewName::Runtime => runtime::rows(self),
             _ => return reasons::actor_at(self),
         };
-        rows.get(self.suspect_at)?.map(|suspect| suspect.actor)
+        rows.get(self.kind_at)?.map(|suspect| suspect.actor)
     }
 }
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::Screen;
 use super::paint::{ALARM, DIM, PLAIN, REVERSED, fill, heading, link_style, put, trouble_style};
-use crate::input::{Action, ViewName};
+use crate::input::Action;
 use crate::model::Model;
 use crate::why::{LinkKind, Suspect, Suspects, Trouble, chain};
 
@@ -54,10 +54,7 @@ pub(super) fn put_suspects(screen: &mut Screen, suspects: Suspects) {
     let before = row.map(|row| row.key());
     screen.suspects = suspects;
     let now = listed(screen).position(|row| Some(row.key()) == before);
-    // In the start view the cursor is at a kind.
-    if screen.view == ViewName::Why {
-        screen.suspect_at = now.unwrap_or(screen.suspect_at);
-    }
+    screen.suspect_at = now.unwrap_or(screen.suspect_at);
 }
 
 /// Returns the actor at the cursor.

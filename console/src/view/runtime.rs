@@ -24,13 +24,13 @@ pub(super) fn draw(screen: &mut Screen, model: &Model, area: Rect, buffer: &mut 
     for (at, trouble) in Trouble::ALL.into_iter().enumerate() {
         let row = at as u16 * 2 + 1;
         draw_suspect(screen, model, trouble, row, area, buffer);
-        if screen.suspect_at == at {
+        if screen.kind_at == at {
             fill(buffer, area, row, REVERSED);
         }
         let place = Rect::new(area.x, area.y + row, area.width, 2);
-        let click = match at == screen.suspect_at {
+        let click = match at == screen.kind_at {
             true => Action::Open,
-            false => Action::Move(at as i32 - screen.suspect_at as i32),
+            false => Action::Move(at as i32 - screen.kind_at as i32),
         };
         screen.spots.push((place.intersection(area), click));
     }

@@ -122,6 +122,9 @@ fn one_key_explains_the_first_suspect() {
     println!("{screen}");
     let why = format!("Why report #{}", culprits.slow);
     assert_shows(&screen, &[&why, "worker 1 runs nothing else"]);
+    // The start view has a cursor of its own.
+    let why = format!("Why vault #{}", culprits.stuck);
+    assert_shows(&shown.press(&["1", "Enter"]), &[&why]);
 }
 
 #[test]

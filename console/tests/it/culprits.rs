@@ -71,6 +71,36 @@ fn names(screen: &str, trouble: &str, label: &str) -> bool {
     })
 }
 
+/// The pages that have screens of this program.
+const PAGES: [&str; 1] = [include_str!("../../README.md")];
+
+/// Checks that the pictures of the pages are among these screens, but for their figures.
+fn assert_pictures(screens: &[String]) {
+    let is_of = |picture: &[String], screen: &String| {
+        let rows: Vec<_> = screen.lines().map(squeeze).collect();
+        let is_there = |key: &String| rows.iter().any(|row| row.starts_with(key));
+        picture.iter().all(is_there)
+    };
+    let pictures = PAGES
+        .iter()
+        .flat_map(|page| page.split("```text\n").skip(1));
+    for picture in pictures {
+        let picture = picture.split("```").next().unwrap();
+        let rows = picture.lines().filter(|row| {
+            let signs = ["─", "->", "=>", " #", "has failed"];
+            signs.iter().any(|sign| row.contains(sign))
+        });
+        // What is before the first figure.
+        let keys = rows.map(|row| squeeze(row.split(|c: char| c.is_ascii_digit()).next().unwrap()));
+        let keys: Vec<_> = keys.collect();
+        assert!(!keys.is_empty(), "it is no screen:\n{picture}");
+        assert!(
+            screens.iter().any(|screen| is_of(&keys, screen)),
+            "no screen has {keys:?}; with --nocapture this test prints the present ones"
+        );
+    }
+}
+
 #[test]
 fn three_keys_lead_to_each_culprit_of_a_program_and_its_cause() {
     let program = Program::new(100_000);
@@ -79,8 +109,7 @@ fn three_keys_lead_to_each_culprit_of_a_program_and_its_cause() {
     for (trouble, label) in &program.culprits {
         console.until_screen(label, |screen| names(screen, trouble, label));
     }
-    println!("{}\n", console.until("Look at"));
-    console.assert_small();
+    let mut screens = vec![console.until("Look at")];
     let causes = [
         ("\r", "it keeps the reply, and has not answered"),
         ("j\r", "=> its turns are long: up to"),
@@ -94,11 +123,27 @@ fn three_keys_lead_to_each_culprit_of_a_program_and_its_cause() {
         let why = format!("Why {label} ");
         let screen = console.until_screen(cause, |screen| {
             let screen = squeeze(screen);
-            screen.contains(&why) && screen.contains(cause)
+            let mut all = program.culprits.iter();
+            let has_all =
+                all.all(|(trouble, label)| screen.contains(&format!("{trouble} {label}")));
+            has_all && screen.contains(&why) && screen.contains(cause)
         });
-        println!("{screen}\n");
+        screens.push(screen);
     }
+    for (keys, text) in [
+        ("\r", "Faults:"),
+        ("2T", "LONGEST"),
+        (&format!("M{HOME}"), "audit"),
+        ("\r", "waits for a timer"),
+        ("5", "has failed (restart"),
+    ] {
+        console.press(keys);
+        screens.push(console.until(text));
+    }
+    console.assert_small();
     console.end();
+    println!("{}", screens.join("\n\n"));
+    assert_pictures(&screens);
 }
 
 /// Returns a screen without its first line, which has the origin of the lines.

@@ -64,6 +64,9 @@ pub mod guide {
     #[doc = include_str!("docs/guide/gui_loops.md")]
     pub mod gui_loops {}
 
+    #[doc = include_str!("docs/guide/look.md")]
+    pub mod look {}
+
     #[doc = include_str!("docs/guide/measuring.md")]
     pub mod measuring {}
 }

@@ -72,7 +72,10 @@ fn names(screen: &str, trouble: &str, label: &str) -> bool {
 }
 
 /// The pages that have screens of this program.
-const PAGES: [&str; 1] = [include_str!("../../README.md")];
+const PAGES: [&str; 2] = [
+    include_str!("../../README.md"),
+    include_str!("../../../src/docs/guide/look.md"),
+];
 
 /// Checks that the pictures of the pages are among these screens, but for their figures.
 fn assert_pictures(screens: &[String]) {

@@ -81,7 +81,7 @@ const PAGES: [&str; 2] = [
 fn assert_pictures(screens: &[String]) {
     let is_of = |picture: &[String], screen: &String| {
         let rows: Vec<_> = screen.lines().map(squeeze).collect();
-        let is_there = |key: &String| rows.iter().any(|row| row.starts_with(key));
+        let is_there = |key: &String| rows.iter().any(|row| row.contains(key));
         picture.iter().all(is_there)
     };
     let pictures = PAGES
@@ -93,8 +93,12 @@ fn assert_pictures(screens: &[String]) {
             let signs = ["─", "->", "=>", " #", "has failed"];
             signs.iter().any(|sign| row.contains(sign))
         });
-        // What is before the first figure.
-        let keys = rows.map(|row| squeeze(row.split(|c: char| c.is_ascii_digit()).next().unwrap()));
+        // What is before the first figure, and behind the time of a line of the log.
+        let is_figure = |c: char| c.is_ascii_digit();
+        let keys = rows.map(|row| {
+            let row = row.trim_start_matches(|c| is_figure(c) || c == ':' || c == ' ');
+            squeeze(row.split(is_figure).next().unwrap())
+        });
         let keys: Vec<_> = keys.collect();
         assert!(!keys.is_empty(), "it is no screen:\n{picture}");
         assert!(
@@ -138,6 +142,7 @@ fn three_keys_lead_to_each_culprit_of_a_program_and_its_cause() {
         ("2T", "LONGEST"),
         (&format!("M{HOME}"), "audit"),
         ("\r", "waits for a timer"),
+        ("2t", "LONGEST"),
         ("5", "has failed (restart"),
     ] {
         console.press(keys);

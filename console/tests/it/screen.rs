@@ -143,7 +143,7 @@ fn the_cursor_stays_at_its_suspect_when_others_come() {
     let before = lines.text().len();
     lines.actor(3, "worse", &slow(200_000));
     lines.tick();
-    let more = lines.text()[before..].as_bytes().to_vec();
+    let more = lines.text().as_bytes()[before..].to_vec();
     shown.session.take(Fed::Lines(more));
     let screen = shown.text();
     assert_shows(&screen, &["Suspects: 3", "Why second #2"]);

@@ -130,6 +130,9 @@ pub struct Model {
     texts_then: usize,
     /// The numbers of the actors that this refresh has sent.
     sent: Vec<u64>,
+    /// Those that have had a fault in it, and those that the program has logged something of.
+    faulted: Vec<u64>,
+    logged: Vec<u64>,
     figures: Figures,
     series: Series,
     sections: Vec<ServiceTable>,
@@ -188,6 +191,7 @@ impl Model {
             "log" => {
                 let ParsedLog { level, text, actor } = parse(line)?;
                 self.note(&level, &text, actor);
+                self.logged.extend(actor);
             }
             "tick" => {
                 self.refresh(parse::<ParsedTick>(line)?.at_ms);
@@ -230,13 +234,16 @@ impl Model {
         let has_faulted = facts.has_faulted_since(old);
         *old = facts;
         if has_faulted {
-            self.note_fault(place as usize);
+            self.faulted.push(old.id);
         }
     }
 
-    fn note_fault(&mut self, place: usize) {
-        let actor = &self.actors[place];
-        let (id, restarts) = (actor.id, actor.restarts);
+    /// Notes the fault of an actor, if it is alive and the program has not said it.
+    fn note_fault(&mut self, id: u64) {
+        let Some(actor) = self.actor(id).filter(|_| !self.logged.contains(&id)) else {
+            return;
+        };
+        let restarts = actor.restarts;
         let name = self.texts.get(actor.name);
         let mut text = format!("{name} #{id} has failed (restart {restarts})");
         if !actor.fault.is_empty() {
@@ -291,6 +298,10 @@ impl Model {
 
     /// Completes a refresh.
     fn refresh(&mut self, at_ms: u64) {
+        for id in std::mem::take(&mut self.faulted) {
+            self.note_fault(id);
+        }
+        self.logged.clear();
         let interval = at_ms.saturating_sub(self.at_ms);
         self.interval_ms = if self.is_whole { interval } else { 0 };
         for id in self.sent.drain(..) {

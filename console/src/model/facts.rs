@@ -94,7 +94,7 @@ pub struct ActorFacts {
     pub turns: u64,
     /// Its busy time: measured, or estimated from its sampled turns.
     pub busy_us: u64,
-    /// The longest of its sampled turns.
+    /// The longest of its turns, or of those that were sampled.
     pub longest_us: u32,
     /// What else it waits for, beside messages.
     pub waits: Box<[WaitsOn]>,
@@ -150,7 +150,7 @@ impl ActorFacts {
             messages: line.messages,
             turns: line.turns,
             busy_us: line.busy_us.unwrap_or_else(estimate),
-            longest_us: small(sampled.longest_us),
+            longest_us: small(line.longest_us.unwrap_or(sampled.longest_us)),
             waits: others.map(|wait| WaitsOn::parsed(wait, texts)).collect(),
             messages_since: 0,
             turns_since: 0,
@@ -174,7 +174,13 @@ impl ActorFacts {
         };
         self.messages_since = add(old.messages_since, self.messages, old.messages);
         self.turns_since = add(old.turns_since, self.turns, old.turns);
-        self.busy_us_since = add(old.busy_us_since, self.busy_us, old.busy_us);
+        // An estimate of all turns jumps with each sample, so these turns are as long as the others.
+        let mean = self.busy_us.checked_div(self.turns).unwrap_or(0);
+        let busy_us = match self.is_measured {
+            true => old.busy_us,
+            false => mean.saturating_mul(old.turns),
+        };
+        self.busy_us_since = add(old.busy_us_since, self.busy_us, busy_us);
         self.still_since_ms = old.still_since_ms;
         if !self.has_moved_since(old) {
             self.moved = old.moved;

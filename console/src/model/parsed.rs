@@ -61,6 +61,7 @@ pub(super) struct ParsedActor<'a> {
     #[serde(default)]
     pub sampled: ParsedSampled,
     pub busy_us: Option<u64>,
+    pub longest_us: Option<u64>,
     #[serde(default)]
     pub restarts: u64,
     #[serde(default)]

@@ -110,3 +110,37 @@ fn rates_are_of_the_last_refresh() {
         (0, 1_000)
     );
 }
+
+#[test]
+fn the_first_sample_makes_no_turn_longer() {
+    let mut lines = Lines::new();
+    for (turns, sampled, busy_us) in [(60, 0, 0), (70, 1, 8_000)] {
+        let fields = format!(
+            r#""state":"waiting","turns":{turns},"sampled":{{"turns":{sampled},"busy_us":{busy_us}}}"#
+        );
+        lines.actor(1, "a", &fields);
+        lines.tick();
+    }
+    let mut model = Model::default();
+    apply_all(&mut model, &lines);
+    let actor = model.actor(1).unwrap();
+    assert_eq!(model.mean_turn_us(actor), 8_000);
+    assert_eq!(model.busy_share(actor), 80);
+}
+
+#[test]
+fn a_fault_is_logged_once() {
+    let mut lines = Lines::new();
+    for restarts in 0..3 {
+        let fields = format!(r#""state":"waiting","restarts":{restarts}"#);
+        lines.actor(1, "a", &fields);
+        if restarts == 2 {
+            lines.event("log", r#""level":"warning","text":"a panicked","actor":1"#);
+        }
+        lines.tick();
+    }
+    let mut model = Model::default();
+    apply_all(&mut model, &lines);
+    let log: Vec<_> = model.log().iter().map(|line| &*line.text).collect();
+    assert_eq!(log, ["a #1 has failed (restart 1)", "a panicked"]);
+}

@@ -64,7 +64,7 @@ fn figures(model: &Model, actor: &ActorFacts) -> Vec<(&'static str, String)> {
     }
     let bound = match actor.capacity {
         u32::MAX => String::new(),
-        capacity => format!(" of {capacity}"),
+        capacity => format!(" of {}", thousands(capacity.into())),
     };
     let mailbox = format!(
         "{}{bound}, highest {}, displaced {}{}",

@@ -50,6 +50,7 @@ mod weak_address;
 pub use address::Address;
 pub use ask::{Answer, Ask};
 pub use context::Context;
+pub(crate) use family::Supervised;
 pub use handle::{Handle, Join};
 pub use permit::Permit;
 pub(crate) use reply::Relay;

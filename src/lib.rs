@@ -228,7 +228,7 @@ pub use request::{retry::retry, sequentially::sequentially};
 pub use runtime::{
     ActorStatus, ActorWait, BlockingStats, Builder, Changes, Continues, Driver, KeepAlive,
     LongTurn, Observer, Runtime, ShutdownReport, Stats, TaskBuilder, TaskReport, Warning, Watch,
-    note_wait, run, spawn, task, unblock, yield_now,
+    WorkerTurn, note_wait, run, spawn, task, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};

@@ -72,7 +72,7 @@ pub use quiescence::KeepAlive;
 pub use report::note_wait;
 pub use shutdown_state::ShutdownReport;
 pub(crate) use start_retry::StartRetry;
-pub use status::{ActorStatus, ActorWait, Stats, TaskReport};
+pub use status::{ActorStatus, ActorWait, Stats, TaskReport, WorkerTurn};
 pub(crate) use thread_set::ThreadStart;
 pub use viewers::Changes;
 pub use warning::{Continues, LongTurn, Warning};

@@ -180,6 +180,11 @@ impl Timers {
         self.next.store(next, Ordering::Release);
     }
 
+    /// Returns the number of deadlines.
+    pub(crate) fn len(&self) -> usize {
+        self.table.lock().heap.len()
+    }
+
     /// Returns whether there is no deadline.
     pub(crate) fn is_empty(&self) -> bool {
         // Acquire pairs with the Release in `publish`.

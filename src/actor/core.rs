@@ -16,6 +16,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::{self, NonNull};
 use std::task::{Poll, Waker};
 
+use super::family::owner_of;
 use crate::contain::Panic;
 use crate::error::{Fault, FaultyPart, TellError, UnhandledFault};
 use crate::mailbox::{Flags, LabelFn, Mailbox, MailboxOptions, Wake};
@@ -103,7 +104,7 @@ impl<M> Core<M> {
         let has_handle = flags.has(Flags::JOINABLE);
         // Its only loan has a reference, such as that of the supervision of this actor's restarts.
         let has_loan = flags.has(Flags::LENT) && !flags.has(Flags::RELENT);
-        let (incarnation, displaced) = self.mailbox.counts();
+        let known_extras = self.mailbox.known_extras();
         let known = [addresses > 0, has_handle, has_context, has_loan].map(u32::from);
         Look {
             mailbox: self.mailbox.len(),
@@ -111,12 +112,17 @@ impl<M> Core<M> {
             is_receiving: flags.has(Flags::RECEIVING.or(Flags::FOREIGN)),
             has_handle,
             addresses,
-            incarnation,
-            displaced,
+            incarnation: known_extras.incarnations,
+            displaced: known_extras.displaced,
             turns: 0,
             messages: 0,
             highest: 0,
             sampled: SampledTurns::default(),
+            capacity: known_extras.capacity,
+            fault: known_extras.panic,
+            state: known_extras.state,
+            parent: owner_of(self.header.id()),
+            thread: None,
             others: refs.saturating_sub(1 + known.iter().sum::<u32>())
                 + u32::from(flags.has(Flags::FOREIGN)),
         }
@@ -326,6 +332,10 @@ impl<'a, M> CoreRef<'a, M> {
     pub(super) fn restarted(self, incarnation: u64, fault: Option<&Fault>) {
         if self.header.is_traced() {
             self.begins_anew(incarnation, fault);
+        }
+        if let Some(Fault::Panicked(panic)) = fault {
+            let text = panic.text().unwrap_or_default();
+            self.mailbox.set_panic(text.to_owned());
         }
         self.hooks().restarted(&self.info(), incarnation, fault);
     }

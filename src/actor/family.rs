@@ -1,15 +1,20 @@
 //! Which actor is the parent of which, so that no actor becomes its own ancestor.
 //!
 //! The list is one for the process, since parent and child may belong to different runtimes. It has
-//! an entry for each child and for each parent.
+//! an entry for each child and for each parent, and for each actor that has a supervisor. A supervisor
+//! is no parent: it gets no result as a message.
 //!
 //! An actor without children is no ancestor, so the usual adoption looks at two entries.
 
 use std::collections::HashMap;
 
+use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Mutex, PerProcess};
 
 static FAMILIES: PerProcess<Mutex<Families>> = PerProcess::new();
+
+/// The number of entries, so that a look takes no lock if there are none.
+static ENTRIES: AtomicU64 = AtomicU64::new(0);
 
 /// The entries by the ids of the actors.
 #[derive(Default)]
@@ -18,6 +23,7 @@ struct Families(HashMap<u64, Kin>);
 #[derive(Default)]
 struct Kin {
     parent: Option<u64>,
+    supervisor: Option<u64>,
     children: usize,
 }
 
@@ -25,6 +31,12 @@ struct Kin {
 #[derive(Debug)]
 pub(super) struct Kinship {
     child: u64,
+}
+
+/// That an actor has a supervisor, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Supervised {
+    actor: u64,
 }
 
 impl Kinship {
@@ -37,13 +49,34 @@ impl Kinship {
         }
         families.0.entry(child).or_default().parent = Some(parent);
         families.0.entry(parent).or_default().children += 1;
+        families.publish();
         Some(Kinship { child })
+    }
+}
+
+impl Supervised {
+    pub(crate) fn new(actor: u64, supervisor: u64) -> Self {
+        let mut families = families().lock();
+        families.0.entry(actor).or_default().supervisor = Some(supervisor);
+        families.publish();
+        Supervised { actor }
     }
 }
 
 /// Returns the parent of an actor, if it has one.
 pub(super) fn parent_of(child: u64) -> Option<u64> {
     families().lock().0.get(&child)?.parent
+}
+
+/// Returns the parent of an actor or, if it has none, its supervisor.
+pub(super) fn owner_of(actor: u64) -> Option<u64> {
+    // Relaxed: it publishes nothing. Whoever has seen the entry being made sees the number.
+    if ENTRIES.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let families = families().lock();
+    let kin = families.0.get(&actor)?;
+    kin.parent.or(kin.supervisor)
 }
 
 impl Drop for Kinship {
@@ -57,6 +90,16 @@ impl Drop for Kinship {
         for id in parent.into_iter().chain([self.child]) {
             families.forget(id);
         }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let mut families = families().lock();
+        if let Some(kin) = families.0.get_mut(&self.actor) {
+            kin.supervisor = None;
+        }
+        families.forget(self.actor);
     }
 }
 
@@ -83,11 +126,19 @@ impl Families {
     fn forget(&mut self, id: u64) {
         if let Some(Kin {
             parent: None,
+            supervisor: None,
             children: 0,
         }) = self.0.get(&id)
         {
             self.0.remove(&id);
+            self.publish();
         }
+    }
+
+    /// Stores the number of entries.
+    fn publish(&self) {
+        // Relaxed: as in `owner_of`.
+        ENTRIES.store(self.0.len() as u64, Ordering::Relaxed);
     }
 }
 

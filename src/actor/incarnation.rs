@@ -109,7 +109,7 @@ impl<M: Send + 'static> Context<M> {
     /// It counts each [restart](crate::ActorBuilder::restart), and each
     /// [`incarnation`](Context::incarnation) that has returned.
     pub fn incarnation_number(&self) -> u64 {
-        self.core().mailbox.counts().0
+        self.core().mailbox.incarnations()
     }
 }
 

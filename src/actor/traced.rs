@@ -120,6 +120,13 @@ impl<M> CoreRef<'_, M> {
         }
     }
 
+    /// Notes the name of the actor's state, if a trace or a look shows it.
+    fn set_state(self, name: &'static str) {
+        if self.header.is_counted() || self.mailbox.is_traced() {
+            self.mailbox.set_state_name(name);
+        }
+    }
+
     /// Traces the fault of a part of the actor.
     pub(super) fn faulted(self, fault: &Fault, part: FaultyPart) {
         let part = match part {
@@ -241,15 +248,18 @@ impl<M> Address<M> {
     /// it.
     pub(crate) fn trace_state(&self, name: &'static str) {
         if let RecipientRef::Actor(core) = self.recipient() {
-            core.mailbox.set_state_name(name);
+            core.set_state(name);
         }
     }
 }
 
 impl<M> Context<M> {
-    /// Sets the state that a [trace](crate::trace) shows behind the name of this actor.
+    /// Sets the state that a [trace](crate::trace) shows behind the name of this actor, and its
+    /// [status](crate::ActorStatus::state).
     ///
-    /// An empty name stands for no state. Does nothing without a [tracer](crate::Builder::tracer).
+    /// An empty name stands for no state. Does nothing without a [tracer](crate::Builder::tracer) in a
+    /// runtime that [counts](crate::Builder::counting) nothing. The first call allocates memory for the
+    /// actor, and each takes the lock of its mailbox.
     ///
     /// ```
     /// use greenroom::{Context, spawn};
@@ -267,7 +277,7 @@ impl<M> Context<M> {
     /// });
     /// ```
     pub fn trace_state(&self, name: &'static str) {
-        self.core().mailbox.set_state_name(name);
+        self.core().at().set_state(name);
     }
 
     /// Traces that this actor drops the message that it has received last, because it has no use for

@@ -37,7 +37,10 @@ pub trait Machine: Send + Sized {
         ready(())
     }
 
-    /// Returns the name of a state, as traces show it; by default it has none.
+    /// Returns the name of a state, as traces and the [status](crate::ActorStatus::state) of the actor show
+    /// it; by default it has none.
+    ///
+    /// A name is noted when the state begins, under the lock of the mailbox.
     fn state_name(state: &Self::State) -> &'static str {
         let _ = state;
         ""

@@ -16,6 +16,8 @@ pub(super) struct Intake<M: Send> {
     lists: Lists<M>,
     /// The senders of all messages in `lists`, in the same order, if the machine is traced.
     senders: Option<Box<Lists<u64>>>,
+    /// Whether a state had a name.
+    is_named: bool,
     /// The maximum number of saved messages.
     limit: usize,
 }
@@ -59,6 +61,7 @@ impl<M: Send> Intake<M> {
             context,
             lists: Lists::EMPTY,
             senders,
+            is_named: false,
             limit,
         }
     }
@@ -129,11 +132,14 @@ impl<M: Send> Intake<M> {
         drop(message);
     }
 
-    /// Notes the state that the machine has now, for a trace.
+    /// Notes the state that the machine has now, for a trace and for a look. States without names
+    /// cost nothing.
     #[inline]
-    pub(super) fn entered(&self, state_name: impl FnOnce() -> &'static str) {
-        if self.senders.is_some() {
-            self.context.trace_state(state_name());
+    pub(super) fn entered(&mut self, state_name: impl FnOnce() -> &'static str) {
+        let name = state_name();
+        if self.is_named || !name.is_empty() {
+            self.is_named = true;
+            self.context.trace_state(name);
         }
     }
 }

@@ -49,6 +49,19 @@ pub(super) struct ActorExtras {
     pub(super) ended: Waiters,
 }
 
+/// What the extras know of a mailbox and its actor, for a look.
+#[derive(Default)]
+pub(crate) struct KnownExtras {
+    pub(crate) capacity: Option<usize>,
+    /// The number of incarnations that have ended, and that of messages that were displaced.
+    pub(crate) incarnations: u64,
+    pub(crate) displaced: u64,
+    /// The text of the last panic.
+    pub(crate) panic: Option<Arc<str>>,
+    /// The name of the actor's state.
+    pub(crate) state: Option<&'static str>,
+}
+
 /// The options of an actor that its mailbox stores.
 pub(crate) struct MailboxOptions<M> {
     pub(crate) capacity: Option<usize>,
@@ -123,6 +136,27 @@ impl<M> ExtrasBox<M> {
     }
 }
 
+impl<M> MailboxExtras<M> {
+    /// Returns what a look shows.
+    pub(super) fn known(&self) -> KnownExtras {
+        let bound = self.bound.as_ref().map(|bound| bound.capacity);
+        let known = KnownExtras {
+            capacity: bound.filter(|&capacity| capacity != usize::MAX),
+            ..KnownExtras::default()
+        };
+        let Some(hooks) = &self.hooks else {
+            return known;
+        };
+        KnownExtras {
+            incarnations: hooks.incarnations,
+            displaced: hooks.displaced,
+            panic: hooks.panic.clone(),
+            state: hooks.traced.state,
+            ..known
+        }
+    }
+}
+
 impl<M> Extras<M> {
     /// Returns the actor's part.
     ///
@@ -182,7 +216,7 @@ pub(crate) struct Hooks<M> {
     pub(super) urgent: Option<Box<UrgentQueue<M>>>,
     /// The number of messages that were displaced.
     pub(super) displaced: u64,
-    /// The text of the panic with which the actor ended.
+    /// The text of the last panic: that with which the actor ended, or an incarnation of it.
     pub(super) panic: Option<Arc<str>>,
     pub(super) bond: Option<AnyBond>,
     pub(super) loans: Loans,
@@ -197,7 +231,7 @@ pub(super) struct Traced {
     pub(super) senders: VecDeque<u64>,
     /// The sender of the last message that was received.
     pub(super) last: u64,
-    /// The name of the actor's state.
+    /// The name of the actor's state, which is also noted without a tracer.
     pub(super) state: Option<&'static str>,
     /// Whether the end of the actor was traced.
     pub(super) is_over: bool,

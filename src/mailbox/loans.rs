@@ -12,7 +12,7 @@
 use std::task::{Poll, Waker};
 
 use super::contents::Mailbox;
-use super::extras::{AnyBond, HookOptions, Hooks};
+use super::extras::{AnyBond, HookOptions, Hooks, KnownExtras};
 use super::state::Flags;
 use crate::contain::KeptWaker;
 use crate::sync::mutant;
@@ -147,11 +147,15 @@ impl<M> Mailbox<M> {
         polled
     }
 
-    /// Returns the number of incarnations that have ended, and that of messages that were displaced.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        self.lock(|_, contents| {
-            (contents.hooks()).map_or((0, 0), |hooks| (hooks.incarnations, hooks.displaced))
-        })
+    /// Returns what is known of the mailbox and its actor, if they have extras.
+    pub(crate) fn known_extras(&self) -> KnownExtras {
+        let known = self.lock(|_, contents| Some(contents.extras()?.known()));
+        known.unwrap_or_default()
+    }
+
+    /// Returns the number of incarnations that have ended.
+    pub(crate) fn incarnations(&self) -> u64 {
+        self.lock(|_, contents| contents.hooks().map_or(0, |hooks| hooks.incarnations))
     }
 
     /// Counts an incarnation that has ended, and returns the number of the next one. A restart counts

@@ -74,11 +74,10 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Sets the name of the actor's state, which may be empty for none, if the mailbox is traced.
+    /// Sets the name of the actor's state, which may be empty for none.
     pub(crate) fn set_state_name(&self, name: &'static str) {
-        if self.is_traced() {
-            self.lock_hooks(|_, hooks| hooks.traced.state = (!name.is_empty()).then_some(name));
-        }
+        let state = (!name.is_empty()).then_some(name);
+        self.lock_hooks(|_, hooks| hooks.traced.state = state);
     }
 
     /// Returns the name of the actor's state, if it was set.

@@ -19,7 +19,7 @@ impl<M> Mailbox<M> {
         self.lock(|_, contents| contents.hooks()?.show)
     }
 
-    /// Stores the text of the panic with which the actor ends.
+    /// Stores the text of the panic with which the actor, or an incarnation of it, ends.
     #[cold]
     pub(crate) fn set_panic(&self, text: String) {
         let mut text = Some(text.into());

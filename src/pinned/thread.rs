@@ -80,6 +80,7 @@ pub(super) struct PinnedInbox {
 impl PinnedThread {
     pub(super) fn new(runtime: &Arc<Inner>, name: String, kind: ThreadKind) -> Self {
         PinnedThread {
+            live: LiveCells::of_thread(&name),
             name,
             parker: match kind {
                 // A `block_on` of the program parks there, and is to wake up for the stage.
@@ -97,7 +98,6 @@ impl PinnedThread {
             })),
             taken: CachePadded(AtomicUsize::new(0)),
             timers: Timers::new(),
-            live: LiveCells::new(1),
             // (PINNED-2) That of the first `Pinned`.
             keeps: AtomicUsize::new(1),
             closing: AtomicBool::new(false),
@@ -242,6 +242,10 @@ impl PinnedThread {
 impl HostThread for PinnedThread {
     fn live(&self) -> &LiveCells {
         &self.live
+    }
+
+    fn timers(&self) -> usize {
+        self.timers.len()
     }
 
     fn close(&self) {

@@ -31,6 +31,9 @@ pub(crate) trait HostThread: Send + Sync {
     /// Returns the actors and tasks of the host.
     fn live(&self) -> &LiveCells;
 
+    /// Returns the number of its timers that wait.
+    fn timers(&self) -> usize;
+
     /// Refuses new tasks and actors.
     fn close(&self);
 
@@ -145,6 +148,15 @@ impl HostThreads {
     /// Returns the number of plain tasks on all hosts that have gone pending.
     pub(super) fn tasks(&self) -> usize {
         self.all().iter().map(|host| host.live().tasks()).sum()
+    }
+
+    /// Returns the number of timers on all hosts that wait.
+    pub(super) fn timers(&self) -> usize {
+        self.all().iter().map(|host| host.timers()).sum()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().hosts.len()
     }
 
     /// Describes the plain tasks on all hosts that have gone pending.

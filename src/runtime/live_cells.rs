@@ -19,6 +19,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(crate) struct LiveCells {
     next: AtomicUsize,
     /// The largest number of cells of a shard, and of wakers: as many as there are indices.
     most: usize,
+    /// The name of the only thread that runs them, if there is one.
+    thread: Option<Arc<str>>,
 }
 
 /// The samples of a cell, and how often its count of turns began anew.
@@ -68,6 +71,15 @@ impl LiveCells {
                 .collect(),
             next: AtomicUsize::new(0),
             most: LiveIndex::COUNT / shards,
+            thread: None,
+        }
+    }
+
+    /// Creates the list of what one thread of this name runs.
+    pub(crate) fn of_thread(name: &str) -> Self {
+        LiveCells {
+            thread: Some(name.into()),
+            ..LiveCells::new(1)
         }
     }
 
@@ -271,6 +283,7 @@ impl LiveCells {
                 ((vtable.info)(cell), (vtable.look)(cell))
             };
             look.add_samples(samples);
+            look.thread.clone_from(&self.thread);
             each(info, look);
         });
     }
@@ -294,6 +307,7 @@ impl LiveCells {
                     cell,
                     key,
                     shard: &shard,
+                    thread: &self.thread,
                 };
                 NextCell::Cell(key, peek(key, cell))
             }
@@ -406,6 +420,7 @@ pub(crate) struct PeekedCell<'a> {
     cell: NonNull<Header>,
     key: usize,
     shard: &'a CellShard,
+    thread: &'a Option<Arc<str>>,
 }
 
 impl PeekedCell<'_> {
@@ -428,6 +443,7 @@ impl PeekedCell<'_> {
         // SAFETY: (LIVE-1) as in `info`.
         let mut look = unsafe { (self.header().vtable.look)(self.cell) };
         look.others += 1;
+        look.thread.clone_from(self.thread);
         look.add_samples(self.shard.samples.get(&self.key).copied());
         look
     }

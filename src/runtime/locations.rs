@@ -8,7 +8,7 @@ use std::panic::Location;
 
 use super::warning::Topic;
 use crate::sync::Mutex;
-use crate::task::TaskInfo;
+use crate::task::{TaskInfo, run};
 
 /// The number of shards, which keeps contention between workers low.
 const SHARDS: usize = 16;
@@ -25,6 +25,8 @@ pub(super) struct SpawnLocations {
 #[derive(Clone, Copy)]
 pub(super) struct Spawned {
     pub(super) location: &'static Location<'static>,
+    /// The number of the actor that has spawned it, or 0.
+    pub(super) by: u64,
     /// A bit for each [`Topic`] of a warning that has named the actor.
     named: u8,
 }
@@ -61,7 +63,12 @@ impl SpawnLocations {
             true => bit(Topic::LongTurn) | bit(Topic::WorkersHeld),
             false => 0,
         };
-        let spawned = Spawned { location, named };
+        let by = run::current_actor().map_or(0, |actor| actor.id());
+        let spawned = Spawned {
+            location,
+            by,
+            named,
+        };
         self.with(task, |shard, key| shard.insert(key, spawned));
     }
 

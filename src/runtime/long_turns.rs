@@ -14,6 +14,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use super::locations::{SpawnLocations, Spawned};
+use super::status::WorkerTurn;
 use super::warning::{LongTurn, Topic, Warning, WarningReceiver};
 use crate::contain::{KeptWaker, contain};
 use crate::instant::{self, Instant};
@@ -135,6 +136,16 @@ impl LongTurns {
         }
     }
 
+    /// Returns what each worker runs.
+    pub(super) fn running(&self) -> Vec<Option<WorkerTurn>> {
+        let turn = |turn: TimedTurn| WorkerTurn {
+            task: turn.task,
+            since: turn.begun,
+        };
+        let turns = self.posts.running().into_iter();
+        turns.map(|it| it.map(turn)).collect()
+    }
+
     /// Notes that a worker runs no turn, or that its turn has made way for others.
     pub(super) fn vacate(&self, worker: usize) {
         self.posts.vacate(worker);
@@ -242,11 +253,16 @@ impl<T: Clone> WorkerPosts<T> {
         if !is_late {
             disarm();
         }
-        let turns = self.posts.iter().map(|post| post.lock().clone()).collect();
+        let turns = self.running().into_iter().collect();
         if is_late {
             disarm();
         }
         turns
+    }
+
+    /// Returns what each worker runs, if it runs anything.
+    pub(super) fn running(&self) -> Vec<Option<T>> {
+        self.posts.iter().map(|post| post.lock().clone()).collect()
     }
 
     /// Returns whether the caller must arm a look, since no other thread has.

@@ -51,10 +51,15 @@ impl Runtime {
         self.inner.engine().apply(&self.inner, DueEffects::All);
         let seen = self.inner.see_actors();
         let who = |id| Some(seen.actors.get(&id)?.info.clone());
-        let actor = |actor: &SeenActor| TaskReport {
-            task: actor.info.clone(),
-            actor: Some(self.inner.status_of(actor)),
-            waits: waits_of(actor, who),
+        let turns = self.inner.running();
+        let actor = |actor: &SeenActor| {
+            let mut status = self.inner.status_of(actor);
+            self.inner.place(&mut status, &turns);
+            TaskReport {
+                task: actor.info.clone(),
+                actor: Some(status),
+                waits: waits_of(actor, who),
+            }
         };
         let task = |task| TaskReport {
             task,

@@ -2,12 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::panic::Location;
 
 use super::engine::DueEffects;
 use super::handle::Runtime;
 use super::inner::Inner;
-use super::status::{ActorStatus, Stats};
+use super::status::{ActorStatus, Stats, WorkerTurn, beginning};
 use super::warning::{Topic, Warning};
 use crate::task::{Look, TaskInfo, TaskKey};
 
@@ -142,10 +141,21 @@ impl Inner {
             workers: workers.collect(),
             queued: injector + own.iter().sum::<usize>() + elsewhere,
             injector,
+            running: self.running(),
             tasks: self.live.tasks() + self.hosts.tasks(),
+            timers: self.timers.len() + self.hosts.timers(),
+            pinned: self.hosts.len(),
             blocking: self.blocking.stats(),
             is_counting: self.options.counting,
             actors: Vec::new(),
+        }
+    }
+
+    /// Returns what each worker runs, as far as turns are timed for warnings.
+    pub(super) fn running(&self) -> Vec<Option<WorkerTurn>> {
+        match &self.long_turns {
+            Some(turns) => turns.running(),
+            None => vec![None; self.options.workers],
         }
     }
 
@@ -178,11 +188,6 @@ impl Inner {
         }
     }
 
-    fn location_of(&self, task: &TaskInfo) -> Option<&'static Location<'static>> {
-        let spawned = self.locations.as_ref()?.of(task)?;
-        Some(spawned.location)
-    }
-
     /// Warns of the actors for which a shutdown waits, in the order of their ids.
     pub(super) fn warn_of_actors_that_stay(&self) {
         let mut stay = Vec::new();
@@ -202,7 +207,12 @@ impl Inner {
     fn describe_others(&self, spare: &[TaskKey], mut each: impl FnMut(ActorStatus)) {
         // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
         self.engine().apply(self, DueEffects::All);
-        self.describe_cells(spare, |task, look| each(self.status(task, &look)));
+        let turns = self.running();
+        self.describe_cells(spare, |task, look| {
+            let mut status = self.status(task, &look);
+            self.place(&mut status, &turns);
+            each(status);
+        });
     }
 
     /// Describes each cell that is not in `spare`, on the workers and elsewhere.
@@ -211,9 +221,22 @@ impl Inner {
         self.hosts.describe_cells(spare, &mut each);
     }
 
+    /// Names the worker that runs an actor in one of these turns.
+    pub(super) fn place(&self, status: &mut ActorStatus, turns: &[Option<WorkerTurn>]) {
+        if !status.is_dormant
+            && status.thread.is_none()
+            && let Some(worker) = worker_of(status.task.id(), turns)
+        {
+            let name = format!("{}-{worker}", self.options.thread_name);
+            status.thread = Some(name.into());
+        }
+    }
+
     /// Returns the state of an actor, as it was at a look.
     pub(super) fn status(&self, task: TaskInfo, look: &Look) -> ActorStatus {
         let busy = || self.busy.of(task.id()).unwrap_or_default();
+        let spawned = (self.locations.as_ref()).and_then(|locations| locations.of(&task));
+        let spawner = spawned.map(|spawned| spawned.by).filter(|&by| by != 0);
         ActorStatus {
             busy: self.has_observer().then(busy),
             mailbox: look.mailbox,
@@ -226,8 +249,19 @@ impl Inner {
             highest: look.highest,
             sampled: look.sampled,
             addresses: look.addresses,
-            spawned_at: self.location_of(&task),
+            spawned_at: spawned.map(|spawned| spawned.location),
+            parent: look.parent.or(spawner),
+            capacity: look.capacity,
+            thread: look.thread.clone(),
+            state: look.state,
+            fault: look.fault.as_deref().map(beginning),
             task,
         }
     }
+}
+
+/// Returns the worker that runs the actor with this number, if one of these turns is its.
+pub(super) fn worker_of(id: u64, turns: &[Option<WorkerTurn>]) -> Option<usize> {
+    let is_its = |turn: &WorkerTurn| turn.task.is_actor() && turn.task.id() == id;
+    (turns.iter()).position(|turn| turn.as_ref().is_some_and(is_its))
 }

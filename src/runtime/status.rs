@@ -1,9 +1,11 @@
 //! What a look at a runtime returns: its figures, and the states of its actors and tasks.
 
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::blocking_pool::BlockingStats;
+use crate::instant::Instant;
 use crate::scheduler::WorkerStats;
 use crate::task::{SampledTurns, TaskInfo};
 
@@ -18,6 +20,9 @@ use crate::task::{SampledTurns, TaskInfo};
 pub struct Stats {
     /// The counters of each worker, by index.
     pub workers: Vec<WorkerStats>,
+    /// What each worker runs, by index: `None` while it runs nothing. All are `None` unless the runtime
+    /// warns of [long turns](crate::Builder::long_turns), as debug builds do.
+    pub running: Vec<Option<WorkerTurn>>,
     /// The number of tasks and actors that are ready and wait for a worker, in all queues. Those
     /// that wait for a pinned thread are not included.
     pub queued: usize,
@@ -30,6 +35,11 @@ pub struct Stats {
     /// A task that waits for its first poll, or is in it, is not counted. Tasks on pinned threads
     /// are.
     pub tasks: usize,
+    /// The number of timers that wait, those on pinned threads included. A sleep or a timeout is one,
+    /// while it is awaited.
+    pub timers: usize,
+    /// The number of pinned threads, of stages, and of the threads of detached actors.
+    pub pinned: usize,
     /// The threads for blocking calls, and the calls that wait for one.
     pub blocking: BlockingStats,
     /// Whether the turns and messages of actors are [counted](crate::Builder::counting).
@@ -37,6 +47,16 @@ pub struct Stats {
     /// The live actors of this runtime, including those on pinned threads and detached ones, in no
     /// particular order.
     pub actors: Vec<ActorStatus>,
+}
+
+/// The turn that a worker runs.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WorkerTurn {
+    /// The actor or task.
+    pub task: TaskInfo,
+    /// When the turn has begun.
+    pub since: Instant,
 }
 
 impl Stats {
@@ -87,8 +107,25 @@ pub struct ActorStatus {
     /// [long turns](crate::Builder::long_turns) or looks for
     /// [endless waits](crate::Builder::endless_waits), as debug builds do.
     pub spawned_at: Option<&'static Location<'static>>,
+    /// The [id](crate::Address::id) of the actor that owns this one: the one that has
+    /// [adopted](crate::Context::adopt) it or, failing that, its
+    /// [supervisor](crate::supervise::Supervisor). Otherwise that of the actor that has spawned it, if
+    /// `spawned_at` is known. It may have ended.
+    pub parent: Option<u64>,
+    /// The [capacity](crate::ActorBuilder::capacity) of the mailbox; `None` if it is unbounded.
+    pub capacity: Option<usize>,
+    /// The name of the thread on which the actor runs: the pinned thread to which it is bound, its own
+    /// if it is detached, or the worker that runs its turn now. That last one is known only if the
+    /// runtime warns of [long turns](crate::Builder::long_turns).
+    pub thread: Option<Arc<str>>,
+    /// The name of its state, as a [machine](crate::machine::Machine::state_name) or the actor
+    /// [itself](crate::Context::trace_state) has noted it.
+    pub state: Option<&'static str>,
     /// The number of incarnations of the actor that have ended: 0 before its first restart.
     pub incarnation: u64,
+    /// The beginning of the text of the last panic that has ended an incarnation of it: at most 200
+    /// characters.
+    pub fault: Option<String>,
     /// How many messages have given way to newer ones in the mailbox, see
     /// [`overflow`](crate::ActorBuilder::overflow).
     pub displaced: u64,
@@ -111,6 +148,17 @@ impl ActorStatus {
     /// Returns whether the actor waits and its handle was dropped.
     pub(super) fn is_lonely(&self) -> bool {
         self.is_dormant && !self.has_handle
+    }
+}
+
+/// The most characters of a fault that are kept.
+const FAULT_MAX: usize = 200;
+
+/// Returns the beginning of the text of a panic, or what stands for a text.
+pub(super) fn beginning(text: &str) -> String {
+    match text {
+        "" => "a panic without a text".to_owned(),
+        text => text.chars().take(FAULT_MAX).collect(),
     }
 }
 

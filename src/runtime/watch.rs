@@ -21,12 +21,13 @@ use super::handle::Runtime;
 use super::inner::Inner;
 use super::live_cells::{MarkedWalk, SeenActor};
 use super::report::waits_of;
+use super::stats::worker_of;
 use super::status::{Stats, TaskReport};
 use super::thread_set::ThreadStart;
 use super::viewers::{Changes, NextWalk, Viewers, WalkItems, WalkMarks, WalkPlan};
 use crate::contain::contain;
 use crate::instant::Instant;
-use crate::task::{TaskInfo, WaitsFor, run};
+use crate::task::{Look, TaskInfo, WaitsFor, run};
 use crate::timers::{Armed, DeadlineKind, TimerThread};
 
 /// A stream of what changes in a [`Runtime`], made by [`Runtime::watch`].
@@ -257,14 +258,21 @@ impl Inner {
             workers,
             hosts,
         } = &mut *plan.marks;
-        let busy = |id| self.busy.of(id).map_or(0, |busy| busy.as_nanos() as u64);
+        let turns = self.running();
+        let beside = |id, look: &Look| {
+            let busy = || self.busy.of(id).map_or(0, |busy| busy.as_nanos() as u64);
+            let worker = match look.is_dormant {
+                true => None,
+                false => worker_of(id, &turns),
+            };
+            let busy = if self.has_observer() { busy() } else { 0 };
+            // Together in one word of a hash: a few workers, and nanoseconds.
+            busy << 8 ^ worker.map_or(0, |worker| worker as u64 + 1)
+        };
         let mut walk = MarkedWalk {
             seeds,
             is_whole: plan.wants_whole,
-            beside: match self.has_observer() {
-                true => &busy,
-                false => &|_| 0,
-            },
+            beside: &beside,
             each: &mut |actor, has_changed| found.add(self, actor, has_changed),
             ended: Vec::new(),
         };
@@ -280,6 +288,8 @@ impl Inner {
             marks.end(&mut walk.ended);
         }
         found.ended = walk.ended;
+        let actors = found.reports.iter_mut().filter_map(|it| it.actor.as_mut());
+        actors.for_each(|actor| self.place(actor, &turns));
     }
 
     /// Adds to the reports who is waited for.

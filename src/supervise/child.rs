@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::actor::{Address, Bond, BondOrder, Handle, Join};
+use crate::actor::{Address, Bond, BondOrder, Handle, Join, Supervised};
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::sync::Mutex;
@@ -163,11 +163,14 @@ pub(super) struct ChildRecord {
     pub(super) has_failed: bool,
     /// It was ordered to begin, and to do nothing else.
     pub(super) is_to_begin: bool,
+    _supervised: Supervised,
 }
 
 impl ChildRecord {
-    pub(super) fn new(info: TaskInfo) -> Self {
+    /// Describes a child of the supervisor with this number, which has just been added.
+    pub(super) fn new(info: TaskInfo, supervisor: u64) -> Self {
         ChildRecord {
+            _supervised: Supervised::new(info.id(), supervisor),
             info,
             incarnation: 0,
             restarts: 0,

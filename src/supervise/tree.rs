@@ -190,7 +190,8 @@ impl Tree {
             }
             let info = child.info();
             shared.numbers.insert(info.id(), number);
-            shared.children.insert(number, ChildRecord::new(info));
+            let record = ChildRecord::new(info, self.info().id());
+            shared.children.insert(number, record);
             shared.events.push_back(TreeEvent::Start(number, child));
             None
         })

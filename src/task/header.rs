@@ -16,6 +16,7 @@
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::hooks::TaskHooks;
@@ -263,6 +264,15 @@ pub(crate) struct Look {
     /// The largest number of messages that were in the mailbox.
     pub(crate) highest: usize,
     pub(crate) sampled: SampledTurns,
+    /// The capacity of the mailbox, if it has one.
+    pub(crate) capacity: Option<usize>,
+    /// The text of the last panic, and the name of the state, if they were noted.
+    pub(crate) fault: Option<Arc<str>>,
+    pub(crate) state: Option<&'static str>,
+    /// The number of the cell that owns this one.
+    pub(crate) parent: Option<u64>,
+    /// The name of the only thread that runs it, if it is bound to one.
+    pub(crate) thread: Option<Arc<str>>,
     /// The number of references besides those of the cell, its handle, its addresses and its
     /// context: wakers and weak addresses, for example. One more if another task receives, since
     /// that one may have any wakers.

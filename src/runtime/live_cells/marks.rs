@@ -31,7 +31,7 @@ pub(crate) struct MarkedWalk<'a> {
     /// Whether cells are reported that did not change.
     pub(crate) is_whole: bool,
     /// What else belongs to the state of the cell with this number.
-    pub(crate) beside: &'a dyn Fn(u64) -> u64,
+    pub(crate) beside: &'a dyn Fn(u64, &Look) -> u64,
     /// Gets each cell, and whether it is new or has changed.
     pub(crate) each: &'a mut dyn FnMut(SeenActor, bool),
     /// The numbers of the cells that have ended.
@@ -142,7 +142,7 @@ impl MarkedWalk<'_> {
             true => cell.waits(),
             false => NotedWaits::NONE,
         };
-        let state = self.hash(&look, &waits, (self.beside)(id));
+        let state = self.hash(&look, &waits, (self.beside)(id, &look));
         let now = CellMark { id, state };
         let is_seen = self.is_whole || before != now;
         let seen = is_seen.then(|| SeenActor {
@@ -169,6 +169,9 @@ impl MarkedWalk<'_> {
             look.turns,
             look.messages,
             look.highest as u64,
+            look.parent.unwrap_or_default(),
+            // A name is a constant, so its address says which one it is.
+            look.state.map_or(0, |name| name.as_ptr().addr() as u64),
             beside,
         ] {
             hasher.write_u64(word);

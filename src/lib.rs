@@ -227,8 +227,8 @@ pub use request::concurrently::{concurrently, try_concurrently};
 pub use request::{retry::retry, sequentially::sequentially};
 pub use runtime::{
     ActorStatus, ActorWait, BlockingStats, Builder, Changes, Continues, Driver, KeepAlive,
-    LongTurn, Observer, Runtime, ShutdownReport, Stats, TaskBuilder, TaskReport, Warning, Watch,
-    WorkerTurn, note_wait, run, spawn, task, unblock, yield_now,
+    LongTurn, Measure, Observer, RecentFault, Runtime, ShutdownReport, Stats, TaskBuilder,
+    TaskReport, Warning, Watch, WorkerTurn, note_wait, run, spawn, task, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};

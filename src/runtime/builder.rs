@@ -104,7 +104,7 @@ impl Builder {
     }
 
     /// Sets an observer, which is called before and after every poll of every task and actor. By
-    /// default there is none, and polls are not measured.
+    /// default there is none, and polls are not measured. [`Measure`](crate::Measure) only measures them.
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observer = Some(Arc::new(observer));
         self

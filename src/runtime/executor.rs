@@ -143,7 +143,12 @@ impl TaskHooks for Inner {
         Inner::restarted(self, actor, incarnation, fault);
     }
 
+    fn failed(&self, actor: &TaskInfo, fault: &Fault) {
+        self.note_fault(actor, fault, false);
+    }
+
     fn report(&self, unhandled: &UnhandledFault<'_>) {
+        self.note_reported(unhandled);
         if !self.engine().judges(unhandled) {
             contain(|| (self.options.on_fault)(unhandled));
         }

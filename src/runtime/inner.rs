@@ -11,6 +11,7 @@ use super::blocking_pool::BlockingPool;
 use super::deadlock::{ActorWaits, AskList, detect_waits};
 use super::declared::DeclaredEnds;
 use super::engine::{RuntimeEngine, Threads};
+use super::faults::FaultLog;
 use super::host::HostThreads;
 use super::live_cells::LiveCells;
 use super::locations::SpawnLocations;
@@ -60,6 +61,7 @@ pub struct Inner {
     pub(crate) waits: ActorWaits,
     pub(crate) silence: Silence,
     pub(super) viewers: Arc<Viewers>,
+    pub(super) faults: FaultLog,
     /// The number of counting clones of [`Runtime`](super::Runtime).
     pub(super) counting: AtomicUsize,
     /// The names and groups, made at the first use.
@@ -111,6 +113,7 @@ impl Inner {
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),
             silence: Silence::new(reports_waits),
             viewers: Arc::new(Viewers::new()),
+            faults: FaultLog::new(),
             options,
             asks: AskList::new(&scheduler.activity),
             waits: ActorWaits::new(&scheduler.activity),

@@ -47,7 +47,7 @@ impl Inner {
             let took = begun.elapsed();
             if task.is_actor() {
                 self.busy.with(task.id(), |shard| {
-                    shard.entry(task.id()).and_modify(|busy| *busy += took);
+                    shard.entry(task.id()).and_modify(|times| times.add(took));
                 });
             }
             contain(|| observer.after_run(&task, took));
@@ -71,6 +71,9 @@ impl Inner {
 
     /// Notifies the observer that an actor begins anew.
     pub(crate) fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
+        if let Some(fault) = fault {
+            self.note_fault(actor, fault, true);
+        }
         if let Some(observer) = &self.options.observer {
             contain(|| observer.restarted(actor, incarnation, fault));
         }

@@ -1,4 +1,4 @@
-//! The observer of a runtime, and the run times that the runtime adds up for it.
+//! The observer of a runtime, and the times of turns that the runtime keeps if there is one.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use crate::task::TaskInfo;
 /// Observes every poll of every task and actor of a runtime, on its workers and pinned threads.
 ///
 /// An observer is set with [`Builder::observer`](crate::Builder::observer). Without one the runtime
-/// measures nothing, and observation has no cost.
+/// measures nothing, and observation has no cost. With any, it keeps the exact times of each actor's
+/// turns. For these alone, use [`Measure`].
 ///
 /// The methods are called on the thread that polls the task, so the time that they take delays that
 /// thread. They may be called on several threads at once. A panic in a method is caught and
@@ -92,8 +93,49 @@ pub trait Observer: Send + Sync + 'static {
     }
 }
 
-/// The total run time of each live actor, if there is an observer.
-pub(super) struct Busy([Mutex<HashMap<u64, Duration>>; SHARDS]);
+/// The [`Observer`] that does nothing itself: with it the runtime times each turn of its actors.
+///
+/// Then each [`ActorStatus`](crate::ActorStatus) has the exact duration of all turns and of the longest
+/// one. Without an observer, one turn in 64 is timed. What waits in a mailbox is not timed.
+///
+/// Two reads of the clock, and a few entries of a table, are the price of each turn.
+///
+/// ```
+/// use greenroom::{Context, Measure, Runtime, spawn};
+///
+/// async fn sink(mut cx: Context<u32>) {
+///     while cx.recv().await.is_some() {}
+/// }
+///
+/// let runtime = Runtime::builder().observer(Measure).build()?;
+/// let sink = spawn!(sink(_), on = &runtime);
+/// sink.tell(42).unwrap();
+/// runtime.run_until_quiescent();
+/// let status = &runtime.stats().actors[0];
+/// assert!(status.longest.is_some() && status.busy >= status.longest);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Measure;
+
+impl Observer for Measure {}
+
+/// The times of the completed turns of an actor.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TurnTimes {
+    pub(super) all: Duration,
+    pub(super) longest: Duration,
+}
+
+impl TurnTimes {
+    pub(super) fn add(&mut self, took: Duration) {
+        self.all += took;
+        self.longest = self.longest.max(took);
+    }
+}
+
+/// The times of each live actor, if there is an observer.
+pub(super) struct Busy([Mutex<HashMap<u64, TurnTimes>>; SHARDS]);
 
 /// The number of shards, which keeps contention between workers low.
 const SHARDS: usize = 16;
@@ -106,12 +148,12 @@ impl Busy {
     pub(super) fn with<R>(
         &self,
         actor: u64,
-        change: impl FnOnce(&mut HashMap<u64, Duration>) -> R,
+        change: impl FnOnce(&mut HashMap<u64, TurnTimes>) -> R,
     ) -> R {
         change(&mut self.0[actor as usize % SHARDS].lock())
     }
 
-    pub(super) fn of(&self, actor: u64) -> Option<Duration> {
+    pub(super) fn of(&self, actor: u64) -> Option<TurnTimes> {
         self.with(actor, |shard| shard.get(&actor).copied())
     }
 }

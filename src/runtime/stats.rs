@@ -234,11 +234,13 @@ impl Inner {
 
     /// Returns the state of an actor, as it was at a look.
     pub(super) fn status(&self, task: TaskInfo, look: &Look) -> ActorStatus {
-        let busy = || self.busy.of(task.id()).unwrap_or_default();
+        let times = || self.busy.of(task.id()).unwrap_or_default();
+        let times = self.has_observer().then(times);
         let spawned = (self.locations.as_ref()).and_then(|locations| locations.of(&task));
         let spawner = spawned.map(|spawned| spawned.by).filter(|&by| by != 0);
         ActorStatus {
-            busy: self.has_observer().then(busy),
+            busy: times.map(|times| times.all),
+            longest: times.map(|times| times.longest),
             mailbox: look.mailbox,
             is_dormant: look.is_dormant,
             has_handle: look.has_handle,

@@ -140,8 +140,11 @@ pub struct ActorStatus {
     /// The times of some of its turns.
     pub sampled: SampledTurns,
     /// The total duration of the actor's completed turns. `None` if the runtime has no
-    /// [`observer`](crate::Builder::observer), because turns are not measured then.
+    /// [`observer`](crate::Builder::observer), such as [`Measure`](crate::Measure): turns are not
+    /// measured then.
     pub busy: Option<Duration>,
+    /// The duration of the longest of these turns.
+    pub longest: Option<Duration>,
 }
 
 impl ActorStatus {

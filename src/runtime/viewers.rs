@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
+use super::faults::RecentFault;
 use super::live_cells::CellMarks;
 use super::status::{Stats, TaskReport};
 use crate::contain::KeptWaker;
@@ -50,6 +51,9 @@ pub struct Changes {
     ///
     /// An actor that was spawned and has ended between two walks is in no item.
     pub ended: Vec<u64>,
+    /// The [faults](crate::Runtime::faults) since the item before, or all that are kept if this is
+    /// whole.
+    pub faults: Vec<RecentFault>,
 }
 
 pub(crate) struct Viewers {
@@ -93,6 +97,8 @@ pub(super) struct WalkMarks {
     pub(super) workers: CellMarks,
     /// By the keys of the hosts.
     pub(super) hosts: BTreeMap<usize, CellMarks>,
+    /// The number of the last fault.
+    pub(super) faults: u64,
 }
 
 /// A walk that is due.
@@ -114,6 +120,7 @@ pub(super) enum NextWalk {
 }
 
 /// The items of a walk, as far as they were wanted.
+#[derive(Default)]
 pub(super) struct WalkItems {
     pub(super) whole: Option<Arc<Changes>>,
     pub(super) changes: Option<Arc<Changes>>,
@@ -309,6 +316,7 @@ impl ViewerList {
                 seeds: HashSeeds::new(),
                 workers: CellMarks::default(),
                 hosts: BTreeMap::new(),
+                faults: 0,
             })
         });
         NextWalk::Now(WalkPlan {

@@ -22,7 +22,7 @@ use super::inner::Inner;
 use super::live_cells::{MarkedWalk, SeenActor};
 use super::report::waits_of;
 use super::stats::worker_of;
-use super::status::{Stats, TaskReport};
+use super::status::TaskReport;
 use super::thread_set::ThreadStart;
 use super::viewers::{Changes, NextWalk, Viewers, WalkItems, WalkMarks, WalkPlan};
 use crate::contain::contain;
@@ -231,24 +231,31 @@ impl Inner {
             ended,
             ..
         } = found;
-        let stats = self.figures();
-        let changes = plan.wants_changes.then(|| {
-            let changed = changed.iter().map(|&at| reports[at].clone());
-            (stats.clone(), changed.collect::<Vec<_>>())
-        });
-        let item = |is_whole: bool, stats: Stats, changed: Vec<TaskReport>, ended: Vec<u64>| {
-            Arc::new(Changes {
-                is_whole,
+        let (stats, faults) = (self.figures(), self.faults.after(0));
+        let seen = plan.marks.faults;
+        plan.marks.faults = faults.last().map_or(0, |last| last.number);
+        let mut items = WalkItems::default();
+        if plan.wants_changes {
+            let later = faults.iter().filter(|fault| fault.number > seen);
+            items.changes = Some(Arc::new(Changes {
+                is_whole: false,
+                at,
+                stats: stats.clone(),
+                changed: changed.iter().map(|&at| reports[at].clone()).collect(),
+                ended,
+                faults: later.cloned().collect(),
+            }));
+        }
+        if plan.wants_whole {
+            items.whole = Some(Arc::new(Changes {
+                is_whole: true,
                 at,
                 stats,
-                changed,
-                ended,
-            })
-        };
-        let items = WalkItems {
-            changes: changes.map(|(stats, changed)| item(false, stats, changed, ended)),
-            whole: (plan.wants_whole).then(|| item(true, stats, reports, Vec::new())),
-        };
+                changed: reports,
+                ended: Vec::new(),
+                faults,
+            }));
+        }
         self.viewers.end_walk(plan, &items);
     }
 
@@ -257,10 +264,15 @@ impl Inner {
             seeds,
             workers,
             hosts,
+            ..
         } = &mut *plan.marks;
         let turns = self.running();
         let beside = |id, look: &Look| {
-            let busy = || self.busy.of(id).map_or(0, |busy| busy.as_nanos() as u64);
+            let busy = || {
+                self.busy
+                    .of(id)
+                    .map_or(0, |times| times.all.as_nanos() as u64)
+            };
             let worker = match look.is_dormant {
                 true => None,
                 false => worker_of(id, &turns),

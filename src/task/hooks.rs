@@ -64,6 +64,11 @@ pub trait TaskHooks: Send + Sync {
         let _ = (actor, incarnation, fault);
     }
 
+    /// Observes that a cell ends with a panic, whether or not that is joined.
+    fn failed(&self, actor: &TaskInfo, fault: &Fault) {
+        let _ = (actor, fault);
+    }
+
     /// Reports a fault that no join or await has observed.
     fn report(&self, unhandled: &UnhandledFault<'_>);
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// The turns of an actor that were timed: one in 64.
 ///
-/// The times of all turns are about 64 times as long. A runtime with an
-/// [`observer`](crate::Builder::observer) measures each turn.
+/// The times of all turns are about 64 times as long. A runtime with the observer
+/// [`Measure`](crate::Measure), or any other, measures each turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SampledTurns {

@@ -9,6 +9,7 @@ mod heap;
 mod support;
 
 mod actor_counts;
+mod actor_facts;
 mod bugs_runtime;
 #[cfg(target_os = "linux")]
 mod ctrl_c;

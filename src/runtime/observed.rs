@@ -5,8 +5,9 @@
 
 use super::context::{self, Role};
 use super::inner::Inner;
+use super::status::beginning;
 use crate::contain::contain;
-use crate::error::Fault;
+use crate::error::{Fault, UnhandledFault};
 use crate::info::short;
 use crate::instant::Instant;
 use crate::scheduler::{SchedulerOwner, WorkerLocal};
@@ -96,6 +97,33 @@ impl Inner {
                 self.busy.with(task.id(), |shard| shard.remove(&task.id()));
             }
             contain(|| observer.completed(task));
+        }
+    }
+}
+
+impl Inner {
+    /// Notes a panic of an actor, which begins anew or ends.
+    #[cold]
+    pub(super) fn note_fault(&self, actor: &TaskInfo, fault: &Fault, goes_on: bool) {
+        let Fault::Panicked(panic) = fault else {
+            return;
+        };
+        let text = beginning(panic.text().unwrap_or_default());
+        let then = if goes_on { ", and begins anew" } else { "" };
+        let text = format!("{actor} panicked: {text}{then}");
+        self.faults.add(Some(actor), goes_on, text);
+    }
+
+    /// Notes a fault that was reported, unless it is that of a whole actor, which was noted.
+    pub(super) fn note_reported(&self, unhandled: &UnhandledFault<'_>) {
+        let Fault::Panicked(panic) = unhandled.fault else {
+            return;
+        };
+        let (part, subject) = (unhandled.part(), unhandled.subject());
+        if unhandled.actor.is_none() || !part.is_empty() {
+            let text = beginning(panic.text().unwrap_or_default());
+            let text = format!("{part}{subject} panicked: {text}");
+            self.faults.add(unhandled.actor, !part.is_empty(), text);
         }
     }
 }

@@ -1,9 +1,10 @@
-//! What the actors and tasks of a runtime wait for, at a moment.
+//! What the actors and tasks of a runtime wait for, at a moment, and what has failed.
 
 use std::fmt;
 use std::task::Waker;
 
 use super::engine::DueEffects;
+use super::faults::RecentFault;
 use super::handle::Runtime;
 use super::live_cells::SeenActor;
 use super::status::{ActorWait, TaskReport};
@@ -70,6 +71,41 @@ impl Runtime {
         tasks.sort_unstable_by_key(TaskInfo::id);
         let tasks = tasks.into_iter().map(task);
         seen.actors.values().map(actor).chain(tasks).collect()
+    }
+}
+
+impl Runtime {
+    /// Returns the last faults of this runtime, at most 64, the oldest first.
+    ///
+    /// These are the panics of actors, whether an actor was restarted, has ended, or was joined. Panics
+    /// of plain tasks are among them if they were reported to [`on_fault`](crate::Builder::on_fault).
+    ///
+    /// # Blocking
+    /// Only for a short critical section.
+    ///
+    /// ```
+    /// use greenroom::{Context, Runtime, spawn};
+    ///
+    /// async fn divider(mut cx: Context<u32>) {
+    ///     while let Some(number) = cx.recv().await {
+    ///         println!("{}", 1 / number);
+    ///     }
+    /// }
+    ///
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let divider = spawn!(divider(_), on = &runtime);
+    /// divider.tell(0).unwrap();
+    /// let id = divider.id();
+    /// assert!(runtime.block_on(divider.join()).is_err());
+    /// let faults = runtime.faults();
+    /// assert_eq!(faults[0].actor.as_ref().unwrap().id(), id);
+    /// assert!(faults[0].text.ends_with("panicked: attempt to divide by zero") && !faults[0].goes_on);
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn faults(&self) -> Vec<RecentFault> {
+        self.inner.check_process();
+        self.inner.faults.after(0)
     }
 }
 

@@ -5,6 +5,7 @@ mod schema;
 use std::collections::BTreeMap;
 
 use greenroom::spool::Spool;
+use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::{Builder, Context, Handle, Reply, Runtime, actor};
 use greenroom_http::{Mount, Section, ServerBuilder, console, metrics};
 use serde_json::{Value, json};
@@ -165,6 +166,109 @@ fn contents_of_messages_and_control_characters_are_never_sent() {
     });
     assert_eq!(line["name"], "full\u{1b}[2J\n");
     assert!(!line.to_string().contains("secret"));
+}
+
+#[test]
+fn an_actor_is_sent_with_its_parent_its_place_its_state_and_its_last_fault() {
+    let served = served(with(often()));
+    let runtime = &served.runtime;
+    let nail = runtime.spawn_pinned("nail").unwrap();
+    // Restarted at each message, with a state.
+    let shaky = |mut cx: Context<&'static str>| async move {
+        cx.trace_state("READY");
+        if let Some(text) = cx.recv().await {
+            panic!("{text}");
+        }
+    };
+    let restarts = Restarts::on_fault();
+    let shaky = actor(shaky).capacity(9).restart(restarts).on(&nail).spawn();
+    let (_tree, child) = runtime.block_on(async {
+        let tree = Supervisor::builder().name("tree").spawn().unwrap();
+        let child = |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} };
+        let child = tree.start(actor(child)).unwrap();
+        (tree, child)
+    });
+    let mut viewer = Viewer::new(&served);
+    let is = |line: &Value, id: u64| line["id"] == json!(id);
+    let first = viewer.event("actor", |line| is(line, shaky.id()));
+    assert_eq!(
+        (&first["capacity"], &first["thread"], first.get("fault")),
+        (&json!(9), &json!("nail"), None)
+    );
+    let mut again = Viewer::new(&served);
+    let tree = again.event("actor", |line| line["name"] == "tree");
+    let mut again = Viewer::new(&served);
+    let child = again.event("actor", |line| is(line, child.id()));
+    assert_eq!(
+        (&child["parent"], child.get("capacity")),
+        (&tree["id"], None)
+    );
+    shaky.tell("a bomb").unwrap();
+    let after = |line: &Value| is(line, shaky.id()) && line["restarts"] == 1;
+    let after = viewer.event("actor", after);
+    assert_eq!(
+        (&after["fault"], &after["machine"]),
+        (&json!("a bomb"), &json!("READY"))
+    );
+}
+
+#[test]
+fn a_fault_is_logged_once_and_also_to_those_who_come_later() {
+    let served = served(with(often()));
+    let bomb = |mut cx: Context<()>| async move {
+        if cx.recv().await.is_some() {
+            panic!("a bomb");
+        }
+    };
+    let mut viewer = Viewer::new(&served);
+    let mut texts = Vec::new();
+    for restarts in [Restarts::on_fault(), Restarts::when(|_| false)] {
+        let goes_on = texts.is_empty();
+        let bomb = actor(bomb).restart(restarts).on(&served.runtime).spawn();
+        bomb.tell(()).unwrap();
+        let log = viewer.event("log", |_| true);
+        assert_eq!(log["actor"], json!(bomb.id()));
+        assert_eq!(log["level"], if goes_on { "warning" } else { "error" });
+        let text = log["text"].as_str().unwrap();
+        assert!(text.contains("panicked: a bomb"), "{text}");
+        texts.push(text.to_owned());
+    }
+    let mut later = Viewer::new(&served);
+    let all = [(); 2].map(|()| later.event("log", |_| true)["text"].clone());
+    assert_eq!(json!(texts), json!(all));
+    for viewer in [&mut viewer, &mut later] {
+        for _ in 0..3 {
+            while let Some(line) = viewer.line().filter(|line| line["event"] != "tick") {
+                assert_ne!(line["event"], "log", "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_is_held_is_sent_with_the_actor_that_holds_it() {
+    let runtime = Runtime::builder()
+        .workers(2)
+        .long_turns(Duration::from_secs(3600));
+    let served = served_at("127.0.0.1:0", runtime, |builder, _| builder.mount(often()));
+    let (begins, begun) = std::sync::mpsc::channel();
+    let (opens, gate) = std::sync::mpsc::channel::<()>();
+    let holder = |_cx: Context<()>| async move {
+        begins.send(()).unwrap();
+        let _ = gate.recv();
+    };
+    let holder = actor(holder).on(&served.runtime).spawn();
+    begun.recv().unwrap();
+    let mut viewer = Viewer::new(&served);
+    let line = viewer.event("actor", |line| line["id"] == json!(holder.id()));
+    assert!(line["thread"].as_str().is_some(), "{line}");
+    let held = |line: &Value| {
+        let mut workers = line["workers"].as_array().unwrap().iter();
+        workers.any(|worker| worker["runs"]["id"] == json!(holder.id()))
+    };
+    viewer.event("runtime", held);
+    drop(opens);
+    viewer.event("runtime", |line| !held(line));
 }
 
 #[test]

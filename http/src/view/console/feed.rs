@@ -35,6 +35,8 @@ pub(super) struct ConsoleStream {
     making: Option<MadeSections>,
     refresh: Option<Refresh>,
     counted: CountedMessages,
+    /// The number of the last fault that was logged.
+    logged: u64,
     _viewer: ConsoleViewer,
 }
 
@@ -117,6 +119,7 @@ impl ConsoleStream {
             making: None,
             refresh: None,
             counted: CountedMessages::default(),
+            logged: 0,
             _viewer: viewer,
         }
     }
@@ -153,7 +156,7 @@ impl ConsoleStream {
             let Some(actor) = &report.actor else { continue };
             self.counted.note(report.task.id(), actor.messages);
             let line = ActorLine::of(report, actor, stats.is_counting);
-            self.lines.event(ConsoleEvent::Actor(line));
+            self.lines.event(ConsoleEvent::Actor(&line));
         }
         self.counted.before = HashMap::new();
         for &id in &changes.ended {
@@ -161,8 +164,14 @@ impl ConsoleStream {
             self.lines.event(ConsoleEvent::Ended { id });
         }
         let actors = self.counted.by_actor.len();
-        let line = RuntimeLine::of(stats, self.begun.elapsed(), actors, self.counted.total);
+        let line = RuntimeLine::of(&changes, self.begun.elapsed(), actors, self.counted.total);
         self.lines.event(ConsoleEvent::Runtime(line));
+        // After a reset those come again that are kept.
+        let seen = self.logged;
+        for fault in changes.faults.iter().filter(|it| it.number > seen) {
+            self.logged = fault.number;
+            self.lines.event(ConsoleEvent::of_fault(fault));
+        }
         for (name, section) in &refresh.sections {
             self.lines.event(ConsoleEvent::Section { name, section });
         }

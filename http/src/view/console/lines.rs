@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use greenroom::{ActorStatus, ActorWait, Stats, TaskReport};
+use greenroom::policy::TaskInfo;
+use greenroom::{ActorStatus, ActorWait, Changes, RecentFault, Stats, TaskReport, WorkerTurn};
 use serde::Serialize;
 
 use super::section::Section;
@@ -56,7 +57,7 @@ impl FirstLine<'_> {
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(super) enum ConsoleEvent<'a> {
     Reset,
-    Actor(ActorLine<'a>),
+    Actor(&'a ActorLine<'a>),
     Ended {
         id: u64,
     },
@@ -65,6 +66,12 @@ pub(super) enum ConsoleEvent<'a> {
         name: &'a str,
         #[serde(flatten)]
         section: &'a Section,
+    },
+    Log {
+        level: &'static str,
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        actor: Option<u64>,
     },
     Tick {
         at_ms: u64,
@@ -90,17 +97,29 @@ pub(super) struct ActorLine<'a> {
     function: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spawned_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<u64>,
     state: &'static str,
     mailbox: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<usize>,
     #[serde(flatten)]
     counts: Option<ActorCountsLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     busy_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    longest_us: Option<u64>,
     restarts: u64,
     displaced: u64,
     addresses: usize,
     handle: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<&'a str>,
     waits: Vec<WaitLine<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<&'a str>,
 }
 
 /// What is counted of an actor, if it is.
@@ -130,7 +149,7 @@ struct WaitLine<'a> {
 }
 
 impl<'a> ActorLine<'a> {
-    pub(super) fn of(report: &'a TaskReport, actor: &ActorStatus, is_counting: bool) -> Self {
+    pub(super) fn of(report: &'a TaskReport, actor: &'a ActorStatus, is_counting: bool) -> Self {
         let (task, name) = (&report.task, report.task.called().into_owned());
         let sampled = &actor.sampled;
         ActorLine {
@@ -138,11 +157,13 @@ impl<'a> ActorLine<'a> {
             function: task.name().is_none().then(|| name.clone()),
             name,
             spawned_at: actor.spawned_at.map(ToString::to_string),
+            parent: actor.parent,
             state: match actor.is_dormant {
                 true => "waiting",
                 false => "running",
             },
             mailbox: actor.mailbox,
+            capacity: actor.capacity,
             counts: is_counting.then(|| ActorCountsLine {
                 highest: actor.highest,
                 messages: actor.messages,
@@ -154,10 +175,14 @@ impl<'a> ActorLine<'a> {
                 },
             }),
             busy_us: actor.busy.map(micros),
+            longest_us: actor.longest.map(micros),
             restarts: actor.incarnation,
             displaced: actor.displaced,
             addresses: actor.addresses,
             handle: actor.has_handle,
+            thread: actor.thread.as_deref(),
+            fault: actor.fault.as_deref(),
+            machine: actor.state,
             waits: report.waits.iter().map(wait).collect(),
         }
     }
@@ -189,6 +214,8 @@ pub(super) struct RuntimeLine {
     tasks: usize,
     actors: usize,
     blocking: BlockingLine,
+    timers: usize,
+    pinned: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<u64>,
 }
@@ -199,6 +226,15 @@ struct WorkerLine {
     steals: u64,
     parks: u64,
     queued: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<RunsLine>,
+}
+
+/// What a worker runs.
+#[derive(Serialize)]
+struct RunsLine {
+    id: u64,
+    for_us: u64,
 }
 
 #[derive(Serialize)]
@@ -210,12 +246,20 @@ struct BlockingLine {
 
 impl RuntimeLine {
     /// Describes a runtime with so many actors, which have handled so many messages.
-    pub(super) fn of(stats: &Stats, uptime: Duration, actors: usize, messages: u64) -> Self {
-        let workers = stats.workers.iter().map(|worker| WorkerLine {
+    pub(super) fn of(changes: &Changes, uptime: Duration, actors: usize, messages: u64) -> Self {
+        let (stats, at) = (&changes.stats, changes.at);
+        let runs = |turn: &WorkerTurn| RunsLine {
+            id: turn.task.id(),
+            for_us: micros(at.duration_since(turn.since)),
+        };
+        let running = stats.running.iter().map(|it| it.as_ref().map(runs));
+        let workers = stats.workers.iter().zip(running);
+        let workers = workers.map(|(worker, runs)| WorkerLine {
             turns: worker.runs,
             steals: worker.steals,
             parks: worker.parks,
             queued: worker.queued,
+            runs,
         });
         RuntimeLine {
             uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
@@ -229,7 +273,20 @@ impl RuntimeLine {
                 idle: stats.blocking.idle,
                 waiting: stats.blocking.queued,
             },
+            timers: stats.timers,
+            pinned: stats.pinned,
             messages: stats.is_counting.then_some(messages),
+        }
+    }
+}
+
+impl<'a> ConsoleEvent<'a> {
+    /// Describes a fault.
+    pub(super) fn of_fault(fault: &'a RecentFault) -> Self {
+        ConsoleEvent::Log {
+            level: if fault.goes_on { "warning" } else { "error" },
+            text: &fault.text,
+            actor: fault.actor.as_ref().map(TaskInfo::id),
         }
     }
 }

@@ -9,6 +9,7 @@ mod page;
 mod query;
 mod rows;
 mod single;
+mod tree;
 
 use std::fmt::Write;
 
@@ -42,7 +43,8 @@ const POLICY: &str = "default-src 'none'; \
 /// | `order=asc`, `order=desc` | the least or the most first |
 /// | `filter=cart` | the actors that have this text in their name |
 /// | `group=1` | one row for all actors of a name, function or type |
-/// | `id=17` | one actor, with what it waits for and where it was spawned |
+/// | `tree` | each actor below its parent, instead of groups |
+/// | `id=17` | one actor, with its parent and children, what it waits for, and its last faults |
 /// | `pause=1` | the page without refreshing it, with a field for the filter |
 ///
 /// Without a `sort`, the busiest come first. Rates and shares are those since the page was last made,

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use greenroom::spool::Spool;
+use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::{Context, Reply, Runtime};
 use greenroom_http::prometheus_client::collector::Collector;
 use greenroom_http::prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -278,9 +279,87 @@ fn the_page_of_an_actor_shows_whose_answer_it_waits_for() {
     );
 }
 
-struct Measured;
+#[test]
+fn the_tree_has_each_actor_below_its_parent() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let (tree, child) = served.runtime.block_on(async {
+        let tree = Supervisor::builder().name("tree <b>").spawn().unwrap();
+        let lower = tree.supervisor(Supervisor::builder().name("lower"));
+        let child = greenroom::actor(reader_connection).name("child");
+        let child = lower.unwrap().start(child).unwrap();
+        (tree, child)
+    });
+    let rows = table(&served, "?tree&sort=name");
+    let at = |text: &str| rows.find(text).unwrap_or_else(|| panic!("{text}: {rows}"));
+    let places = [
+        "<td>tree &lt;b&gt;<",
+        "<td>└ lower<",
+        "<td>\u{2003}└ child<",
+    ]
+    .map(at);
+    assert!(places.is_sorted(), "{rows}");
+    let between = &rows[places[0]..places[2]];
+    assert_eq!(between.matches("<tr>").count(), 2, "{rows}");
+    // One whose parent is not shown stands alone, and groups are no tree.
+    assert!(table(&served, "?tree&filter=child").contains("<td>child<"));
+    let groups = served.get("/actors?group=1&tree").body;
+    assert!(
+        groups.contains(">child</a>") && !groups.contains('└'),
+        "{groups}"
+    );
+    // The pages of two of them lead to each other.
+    let body = served.get(&format!("/actors?id={}", child.id())).body;
+    let (_, link) = body.split_once("<th>parent</th><td><a href=\"").unwrap();
+    let (link, _) = link.split_once('"').unwrap();
+    let body = served.get(&format!("/actors{link}")).body;
+    let link = format!(
+        "<th>children</th><td><a href=\"?id={0}\">&quot;child&quot; #{0}</a></td>",
+        child.id()
+    );
+    assert!(
+        body.contains(&link) && body.contains("tree &lt;b&gt;"),
+        "{body}"
+    );
+    drop(tree);
+}
 
-impl greenroom::Observer for Measured {}
+#[test]
+fn the_page_of_an_actor_has_its_last_faults_and_where_it_runs() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let nail = served.runtime.spawn_pinned("nail").unwrap();
+    let shaky = |mut cx: Context<&'static str>| async move {
+        cx.trace_state("READY");
+        if let Some(text) = cx.recv().await {
+            panic!("{text}");
+        }
+    };
+    let shaky = greenroom::actor(shaky)
+        .capacity(9)
+        .restart(Restarts::on_fault());
+    let shaky = shaky.on(&nail).spawn();
+    let page = format!("/actors?id={}", shaky.id());
+    let body = served.get(&page).body;
+    assert!(!body.contains("Last faults"), "{body}");
+    for text in ["first", "second <b>"] {
+        shaky.tell(text).unwrap();
+    }
+    until("it has failed twice", || {
+        served.get(&page).body.contains("<th>restarts</th><td>2<")
+    });
+    let body = served.get(&page).body;
+    for text in [
+        "<th>state</th><td>dormant, READY<",
+        "<th>thread</th><td>nail<",
+        "<th>messages that wait</th><td>0 of 9<",
+        "<th>last fault</th><td>second &lt;b&gt;<",
+    ] {
+        assert!(body.contains(text), "{text}: {body}");
+    }
+    let (_, faults) = body.split_once("Last faults").unwrap();
+    let at = |text: &str| faults.find(text).unwrap();
+    let (second, first) = (at("panicked: second &lt;b&gt;"), at("panicked: first"));
+    assert!(second < first, "{faults}");
+}
 
 #[test]
 fn the_page_of_actors_says_how_exact_its_figures_are() {
@@ -294,7 +373,10 @@ fn the_page_of_actors_says_how_exact_its_figures_are() {
         (body.contains(sampled), body.contains(uncounted))
     };
     assert_eq!(notes(Runtime::builder()), (true, false));
-    assert_eq!(notes(Runtime::builder().observer(Measured)), (false, false));
+    assert_eq!(
+        notes(Runtime::builder().observer(greenroom::Measure)),
+        (false, false)
+    );
     assert_eq!(notes(Runtime::builder().counting(false)), (false, true));
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use greenroom::policy::TaskInfo;
 use greenroom::{ActorStatus, Runtime, Stats, TaskReport};
 
 use super::chart::LoadChart;
@@ -14,6 +15,8 @@ const SHARED: Duration = Duration::from_millis(500);
 /// What a runtime was like at some moment, and the progress since the look before.
 pub(super) struct ActorsLook {
     pub(super) stats: Stats,
+    /// When they were read, on the clock of the runtime.
+    pub(super) at: greenroom::time::Instant,
     /// The progress of each actor, in the order of the statistics. Empty without a look before.
     progress: Vec<Option<ActorCounts>>,
     /// The time since the look before.
@@ -62,7 +65,7 @@ impl SharedLook {
         }
         // One that is too old gives its memory back before the next one needs it.
         *last = None;
-        let stats = stats();
+        let (stats, at) = (stats(), greenroom::time::Instant::now());
         let progress = stats.actors.iter().filter(|_| since.is_some());
         let progress: Vec<_> = progress.map(|actor| book.since(actor)).collect();
         book.note(&stats.actors);
@@ -70,6 +73,7 @@ impl SharedLook {
         chart.add(now, &stats, messages);
         let look = Arc::new(ActorsLook {
             stats,
+            at,
             progress,
             since,
             charts: chart.draw(now),
@@ -102,6 +106,13 @@ impl ActorsLook {
         }
     }
 
+    /// Returns the children of this actor.
+    pub(super) fn children(&self, id: u64) -> impl Iterator<Item = &TaskInfo> {
+        let actors = self.stats.actors.iter();
+        let children = actors.filter(move |actor| actor.parent == Some(id));
+        children.map(|actor| &actor.task)
+    }
+
     /// Returns whether the times of all turns are measured.
     pub(super) fn is_measured(&self) -> bool {
         self.stats.actors.iter().any(|actor| actor.busy.is_some())
@@ -114,6 +125,13 @@ impl ActorsLook {
 }
 
 impl SeenStatus<'_> {
+    /// Returns the longest turn: of all if turns are measured, and otherwise of those that were timed.
+    pub(super) fn longest(&self) -> Option<Duration> {
+        let sampled = self.status.sampled;
+        let sampled = (sampled.turns > 0).then_some(sampled.longest);
+        self.status.longest.or(sampled)
+    }
+
     /// Returns the messages a second since the look before.
     pub(super) fn rate(&self) -> Option<f64> {
         let (progress, since) = (self.progress?, self.since?);

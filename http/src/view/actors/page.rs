@@ -11,6 +11,9 @@ use crate::view::escape::escape;
 /// The number of rows that are shown at most.
 const SHOWN: usize = 1000;
 
+/// The levels of a tree that are moved to the right, so that names fit a small screen.
+const DEPTH: usize = 8;
+
 /// Returns what stands in the head of a column, and what it says of it.
 fn head(column: SortColumn, is_grouped: bool) -> (&'static str, &'static str) {
     match column {
@@ -28,7 +31,7 @@ fn head(column: SortColumn, is_grouped: bool) -> (&'static str, &'static str) {
         SortColumn::Rate => ("a second", "messages a second since the last look"),
         SortColumn::Turns => ("turns", "turns since the spawn"),
         SortColumn::Busy => ("busy", "the part of the time since the last look in turns"),
-        SortColumn::Longest => ("longest", "the longest turn of those that were timed"),
+        SortColumn::Longest => ("longest", "the longest turn that was timed"),
         SortColumn::Restarts => ("restarts", "incarnations that have ended"),
         SortColumn::Displaced => ("displaced", "messages that gave way to newer ones"),
     }
@@ -65,7 +68,7 @@ pub(super) fn write_notes(page: &mut String, look: &ActorsLook) {
     } else if !look.is_measured() {
         page.push_str(
             "<p class=\"note\">Times are samples: one turn in 64 is timed, and a share with ~ is \
-             estimated from these. With an observer, shares are exact.</p>",
+             estimated from these. With the observer <code>Measure</code> they are exact.</p>",
         );
     }
     if look.since.is_none() {
@@ -84,6 +87,12 @@ fn write_controls(page: &mut String, query: &PageQuery) {
         "group by name"
     };
     let _ = write!(page, "<a href=\"{group}\">{what}</a> ");
+    let tree = query.tree(!query.is_tree).link();
+    let what = match query.is_tree {
+        true => "without the tree",
+        false => "tree of parents",
+    };
+    let _ = write!(page, "<a href=\"{tree}\">{what}</a> ");
     let paused = PageQuery {
         is_paused: !query.is_paused,
         ..query.clone()
@@ -132,8 +141,8 @@ fn write_summary(page: &mut String, look: &ActorsLook, query: &PageQuery, list: 
     };
     let _ = write!(
         page,
-        "; {} tasks; {} tasks and actors are ready.",
-        stats.tasks, stats.queued
+        "; {} tasks; {} tasks and actors are ready; {} timers; {} pinned threads.",
+        stats.tasks, stats.queued, stats.timers, stats.pinned
     );
     if let Some(since) = look.since {
         let _ = write!(page, " The last look was {since:.1?} before.");
@@ -174,6 +183,7 @@ fn write_row(
         let _ = write!(page, "</a></td><td>{}</td>", row.ready);
     } else {
         let _ = write!(page, "<tr><td><a href=\"?id={id}\">{id}</a></td><td>");
+        page.push_str(&branch(row.depth));
         escape(page, &name);
         let state = if row.ready == 0 { "dormant" } else { "ready" };
         let _ = write!(page, "</td><td>{state}</td>");
@@ -200,21 +210,41 @@ fn write_row(
     page.push_str("</tr>\n");
 }
 
+/// Returns what is before the name of an actor that has so many ancestors.
+fn branch(depth: usize) -> String {
+    match depth.checked_sub(1) {
+        None => String::new(),
+        Some(above) => format!("{}└ ", "\u{2003}".repeat(above.min(DEPTH))),
+    }
+}
+
 fn write_workers(page: &mut String, look: &ActorsLook) {
     page.push_str("<h2>Workers</h2><div class=\"scroll\"><table><tr>");
-    for head in ["worker", "turns", "steals", "parks", "queued"] {
+    for head in ["worker", "turns", "steals", "parks", "queued", "runs"] {
         let _ = write!(page, "<th>{head}</th>");
     }
     page.push_str("</tr>\n");
     for (index, worker) in look.stats.workers.iter().enumerate() {
         let numbers = [worker.runs, worker.steals, worker.parks];
         let [turns, steals, parks] = numbers.map(|number| short(number as f64));
-        let _ = writeln!(
+        let _ = write!(
             page,
             "<tr><td>{index}</td><td>{turns}</td><td>{steals}</td><td>{parks}</td>\
-             <td>{}</td></tr>",
+             <td>{}</td><td>",
             worker.queued
         );
+        match look.stats.running.get(index).and_then(Option::as_ref) {
+            Some(turn) => {
+                escape(page, &turn.task.to_string());
+                let _ = write!(
+                    page,
+                    " for {}",
+                    time(Some(look.at.duration_since(turn.since)))
+                );
+            }
+            None => page.push('–'),
+        }
+        page.push_str("</td></tr>\n");
     }
     page.push_str("</table></div>");
 }

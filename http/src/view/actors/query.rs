@@ -60,6 +60,8 @@ pub(super) struct PageQuery {
     pub(super) filter: String,
     /// Actors of a name are one row.
     pub(super) is_grouped: bool,
+    /// Each actor is below its parent, if actors are not grouped.
+    pub(super) is_tree: bool,
     /// The page does not refresh itself.
     pub(super) is_paused: bool,
     /// The actor that is shown alone.
@@ -73,6 +75,7 @@ impl Default for PageQuery {
             is_ascending: false,
             filter: String::new(),
             is_grouped: false,
+            is_tree: false,
             is_paused: false,
             id: None,
         }
@@ -93,11 +96,13 @@ impl PageQuery {
                 "order" if value == "desc" => order = Some(false),
                 "filter" => page.filter = value.into_owned(),
                 "group" => page.is_grouped = value == "1",
+                "tree" => page.is_tree = value == "1" || value.is_empty(),
                 "pause" => page.is_paused = value == "1",
                 "id" => page.id = value.parse().ok(),
                 _ => {}
             }
         }
+        page.is_tree &= !page.is_grouped;
         page.is_ascending = order.unwrap_or(page.ascends());
         page
     }
@@ -136,12 +141,21 @@ impl PageQuery {
     pub(super) fn grouped(&self, is_grouped: bool) -> Self {
         let mut other = PageQuery {
             is_grouped,
+            is_tree: self.is_tree && !is_grouped,
             ..self.clone()
         };
         if self.is_ascending == self.ascends() {
             other.is_ascending = other.ascends();
         }
         other
+    }
+
+    /// Returns the query that has each actor below its parent, or no more.
+    pub(super) fn tree(&self, is_tree: bool) -> Self {
+        PageQuery {
+            is_tree,
+            ..self.grouped(false)
+        }
     }
 
     /// Returns a link to what the query shows, for an attribute of the page.
@@ -158,7 +172,12 @@ impl PageQuery {
             let filter = utf8_percent_encode(&self.filter, NON_ALPHANUMERIC);
             fields.push(format!("filter={filter}"));
         }
-        for (key, is_set) in [("group", self.is_grouped), ("pause", self.is_paused)] {
+        let flags = [
+            ("group", self.is_grouped),
+            ("tree", self.is_tree),
+            ("pause", self.is_paused),
+        ];
+        for (key, is_set) in flags {
             if is_set {
                 fields.push(format!("{key}=1"));
             }
@@ -177,6 +196,9 @@ impl PageQuery {
         fields.push(("order", order));
         if self.is_grouped {
             fields.push(("group", "1"));
+        }
+        if self.is_tree {
+            fields.push(("tree", "1"));
         }
         fields
     }
@@ -199,6 +221,7 @@ mod tests {
         // The order may come first.
         assert!(PageQuery::of("order=asc&sort=messages").is_ascending);
         assert_eq!(PageQuery::of("id=17").id, Some(17));
+        assert!(PageQuery::of("tree").is_tree && !PageQuery::of("tree=1&group=1").is_tree);
     }
 
     #[test]
@@ -218,6 +241,7 @@ mod tests {
             "sort=id&group=1",
             "sort=id&group=1&order=asc",
             "filter=%22%3Cscript%3E%26a%3D%2B1&group=1&pause=1",
+            "sort=name&tree=1&pause=1",
             "id=17",
         ];
         for query in queries {
@@ -243,6 +267,9 @@ mod tests {
         let ids = PageQuery::of("sort=id");
         assert!(!ids.grouped(true).is_ascending);
         assert_eq!(ids.members("b").link(), "?sort=id&amp;filter=b");
+        let tree = ids.tree(true);
+        assert_eq!(tree.link(), "?sort=id&amp;tree=1");
+        assert!(!tree.grouped(true).is_tree && !tree.tree(false).is_tree);
         let groups = ids.grouped(true);
         assert_eq!(groups.members("b").link(), "?sort=id&amp;filter=b");
     }

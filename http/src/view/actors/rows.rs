@@ -9,6 +9,7 @@ use greenroom::policy::TaskInfo;
 
 use super::look::SeenStatus;
 use super::query::{PageQuery, SortColumn};
+use super::tree::in_tree;
 
 /// An actor, or all actors of a name.
 #[derive(Debug, Clone)]
@@ -16,6 +17,9 @@ pub(super) struct ActorRow<'a> {
     /// The actor, or the oldest one of the group.
     pub(super) task: &'a TaskInfo,
     pub(super) actors: usize,
+    /// The number of its parent, and how deep it is in a tree.
+    pub(super) parent: Option<u64>,
+    pub(super) depth: usize,
     /// How many of them are in a turn, or ready for one.
     pub(super) ready: usize,
     pub(super) mailbox: usize,
@@ -80,16 +84,18 @@ pub(super) fn rows_of<'a>(
         };
         order.then_with(|| row.busier_first(other))
     };
-    if rows.len() > most {
+    // A row of a tree may be shown only since one below it is.
+    if rows.len() > most && !query.is_tree {
         rows.select_nth_unstable_by(most, compare);
         rows.truncate(most);
     }
     rows.sort_unstable_by(compare);
-    RowList {
-        rows: rows.into_iter().map(|(_, row)| row).collect(),
-        actors,
-        all,
+    let mut rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+    if query.is_tree {
+        rows = in_tree(rows);
+        rows.truncate(most);
     }
+    RowList { rows, actors, all }
 }
 
 /// Makes one row of all that have a name.
@@ -112,6 +118,8 @@ impl<'a> ActorRow<'a> {
         ActorRow {
             task: &status.task,
             actors: 1,
+            parent: status.parent,
+            depth: 0,
             ready: usize::from(!status.is_dormant),
             mailbox: status.mailbox,
             highest: status.highest,
@@ -119,7 +127,7 @@ impl<'a> ActorRow<'a> {
             rate: seen.rate(),
             turns: status.turns,
             busy: seen.busy(),
-            longest: (status.sampled.turns > 0).then_some(status.sampled.longest),
+            longest: seen.longest(),
             restarts: status.incarnation,
             displaced: status.displaced,
         }

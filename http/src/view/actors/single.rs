@@ -1,4 +1,4 @@
-//! The page of one actor: all of its status, what it waits for, and where it was spawned.
+//! The page of one actor: all of its status, what it waits for, its parent and children, its faults.
 
 use std::fmt::Write;
 
@@ -10,6 +10,9 @@ use super::look::{ActorsLook, SeenStatus};
 use super::page::write_notes;
 use super::query::PageQuery;
 use crate::view::escape::escape;
+
+/// The number of children that are named.
+const CHILDREN: usize = 20;
 
 /// Writes the page of an actor up to its end. Returns false, and writes nothing, if there is none with
 /// this number.
@@ -30,13 +33,66 @@ pub(super) fn write_actor(
     write_notes(page, look);
     page.push_str("<div class=\"scroll\"><table class=\"one\">");
     write_waits(page, look, runtime, seen);
+    write_kin(page, look, seen);
     for (what, value) in values(seen, look) {
         let _ = write!(page, "<tr><th>{what}</th><td>");
         escape(page, &value);
         page.push_str("</td></tr>\n");
     }
     page.push_str("</table></div>");
+    write_faults(page, runtime, id);
     true
+}
+
+/// Writes the parent and the children of the actor.
+fn write_kin(page: &mut String, look: &ActorsLook, seen: SeenStatus<'_>) {
+    page.push_str("<tr><th>parent</th><td>");
+    match seen.status.parent.map(|id| (id, look.actor(id))) {
+        None => page.push_str("none is known"),
+        Some((_, Some(parent))) => write_link(page, &parent.status.task),
+        Some((id, None)) => {
+            let _ = write!(page, "#{id}, which has ended or is of another runtime");
+        }
+    }
+    page.push_str("</td></tr>\n<tr><th>children</th><td>");
+    let mut children = look.children(seen.status.task.id());
+    for (number, child) in children.by_ref().take(CHILDREN).enumerate() {
+        page.push_str(if number > 0 { ", " } else { "" });
+        write_link(page, child);
+    }
+    match children.count() {
+        0 => {}
+        more => {
+            let _ = write!(page, ", and {more} more");
+        }
+    }
+    page.push_str("</td></tr>\n");
+}
+
+/// Writes the last faults of the actor, the newest first, if the runtime has kept any.
+fn write_faults(page: &mut String, runtime: &Runtime, id: u64) {
+    let mut faults = runtime.faults();
+    faults.retain(|fault| fault.actor.as_ref().is_some_and(|actor| actor.id() == id));
+    if faults.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h2>Last faults</h2><div class=\"scroll\"><table class=\"one\">\
+         <tr><th>before</th><td>what has happened</td></tr>\n",
+    );
+    for fault in faults.iter().rev() {
+        let before = time(Some(fault.at.elapsed()));
+        let _ = write!(page, "<tr><th>{before}</th><td>");
+        escape(page, &fault.text);
+        page.push_str("</td></tr>\n");
+    }
+    page.push_str("</table></div>");
+}
+
+fn write_link(page: &mut String, to: &TaskInfo) {
+    let _ = write!(page, "<a href=\"?id={}\">", to.id());
+    escape(page, &to.to_string());
+    page.push_str("</a>");
 }
 
 /// Writes what the actor waits for, with links to others.
@@ -69,9 +125,7 @@ fn write_wait(page: &mut String, wait: &ActorWait) {
     };
     escape(page, text);
     if let Some(of) = of {
-        let _ = write!(page, "<a href=\"?id={}\">", of.id());
-        escape(page, &of.to_string());
-        page.push_str("</a>");
+        write_link(page, of);
     }
 }
 
@@ -88,15 +142,31 @@ fn values(seen: SeenStatus<'_>, look: &ActorsLook) -> Vec<(&'static str, String)
     } else {
         "ready"
     };
+    let messages = match status.capacity {
+        Some(capacity) => format!("{} of {capacity}", status.mailbox),
+        None => status.mailbox.to_string(),
+    };
     let is_measured = status.busy.is_some();
+    let state = match status.state {
+        Some(named) => format!("{state}, {named}"),
+        None => state.to_owned(),
+    };
     let mut values = vec![
-        ("state", state.to_owned()),
+        ("state", state),
         ("spawned at", spawned),
+        (
+            "thread",
+            status.thread.as_deref().unwrap_or("any worker").to_owned(),
+        ),
         ("priority", status.task.priority().to_string()),
         ("has a handle", yes(status.has_handle)),
         ("addresses", status.addresses.to_string()),
         ("restarts", status.incarnation.to_string()),
-        ("messages that wait", status.mailbox.to_string()),
+        (
+            "last fault",
+            status.fault.clone().unwrap_or("none".to_owned()),
+        ),
+        ("messages that wait", messages),
         ("messages displaced", status.displaced.to_string()),
     ];
     if look.stats.is_counting {
@@ -115,6 +185,7 @@ fn values(seen: SeenStatus<'_>, look: &ActorsLook) -> Vec<(&'static str, String)
     values.push(("busy", share(seen.busy(), is_measured)));
     if let Some(busy) = status.busy {
         values.push(("time of all turns", time(Some(busy))));
+        values.push(("longest of all turns", time(status.longest)));
     }
     values
 }

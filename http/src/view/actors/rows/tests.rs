@@ -137,3 +137,31 @@ fn rates_are_those_since_the_look_before() {
             .all(|seen| seen.rate() == Some(0.0) && seen.busy() == Some(0.0))
     );
 }
+
+#[test]
+fn a_tree_has_each_row_once_also_if_parents_form_a_cycle() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let idle = Idle::new(&names.map(|name| (name, 0)));
+    let mut stats = idle.runtime.stats();
+    let id = |name: &str| {
+        let at = names.iter().position(|other| *other == name).unwrap();
+        idle.actors[at].id()
+    };
+    for (child, parent) in [("a", "d"), ("b", "d"), ("c", "f"), ("f", "e"), ("e", "f")] {
+        let mut actors = stats.actors.iter_mut();
+        let child = actors.find(|actor| actor.task.id() == id(child)).unwrap();
+        child.parent = Some(id(parent));
+    }
+    let look = SharedLook::default().get_at(Instant::now(), || stats);
+    let tree = |query: &str, most: usize| {
+        let list = rows_of(look.actors(), &PageQuery::of(query), most);
+        let rows = list.rows.iter();
+        let rows = rows.map(|row| format!("{}{}", row.name(), row.depth));
+        rows.collect::<Vec<_>>()
+    };
+    let all = tree("tree&sort=name", 9);
+    assert_eq!(all, ["d0", "a1", "b1", "f0", "c1", "e1"]);
+    assert_eq!(tree("tree&sort=name", 3), all[..3]);
+    let turned = tree("tree&sort=name&order=desc", 9);
+    assert_eq!(turned, ["d0", "b1", "a1", "f0", "e1", "c1"]);
+}

@@ -5,6 +5,7 @@
 
 mod call;
 mod event;
+mod kept;
 mod lines;
 mod note;
 #[cfg(feature = "tracing")]

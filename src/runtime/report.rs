@@ -11,6 +11,7 @@ use super::status::{ActorWait, TaskReport};
 use super::warning::write_task;
 use crate::task::run::note_wait_for;
 use crate::task::{TaskInfo, WaitsFor};
+use crate::tracer;
 
 impl Runtime {
     /// Returns what each live actor waits for, the oldest actor first, and then the plain tasks that
@@ -106,6 +107,38 @@ impl Runtime {
     pub fn faults(&self) -> Vec<RecentFault> {
         self.inner.check_process();
         self.inner.faults.after(0)
+    }
+}
+
+impl Runtime {
+    /// Returns the last lines of the trace that are about the actor with this
+    /// [id](crate::Address::id), the oldest first, as far as the [tracer](crate::Builder::tracer) keeps
+    /// them. The actor may have ended.
+    ///
+    /// ```
+    /// use greenroom::trace::{Level, Lines};
+    /// use greenroom::{Context, Runtime, spawn};
+    ///
+    /// async fn sink(mut cx: Context<u32>) {
+    ///     while cx.recv().await.is_some() {}
+    /// }
+    ///
+    /// let lines = Lines::to(std::io::sink(), Level::Debug).keep(1000);
+    /// let runtime = Runtime::builder().tracer(lines).build()?;
+    /// let sink = spawn!(sink(_), on = &runtime);
+    /// sink.tell(7).unwrap();
+    /// runtime.run_until_quiescent();
+    /// assert!(runtime.trace_of(sink.id()).iter().any(|line| line.contains("Received u32")));
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn trace_of(&self, actor: u64) -> Vec<String> {
+        self.inner.check_process();
+        let mut lines = Vec::new();
+        if let Some(tracer) = self.inner.tracer() {
+            tracer::call(tracer, |tracer| lines = tracer.lines_of(actor));
+        }
+        lines
     }
 }
 

@@ -84,6 +84,13 @@ pub trait Tracer: Send + Sync + 'static {
 
     /// Observes that the runtime has shut down, so that nothing stays in a buffer.
     fn flush(&self) {}
+
+    /// Returns the last lines about the actor with this id, the oldest first, for
+    /// [`Runtime::trace_of`](crate::Runtime::trace_of). By default none is kept.
+    fn lines_of(&self, actor: u64) -> Vec<String> {
+        let _ = actor;
+        Vec::new()
+    }
 }
 
 crate::sync::thread_local! {

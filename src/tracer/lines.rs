@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::call::{Tracer, call};
 use super::event::{Event, Level, LevelError};
+use super::kept::KeptLines;
 use crate::contain::attempt;
 use crate::info::TaskInfo;
 use crate::instant::since_1970;
@@ -89,6 +90,7 @@ pub struct Lines {
     process: (Process, u32),
     /// Whether the lines of a turn are written together.
     gathers: bool,
+    kept: Option<Arc<KeptLines>>,
     shared: Arc<SharedLines>,
 }
 
@@ -148,6 +150,7 @@ impl Lines {
             level,
             process: (Process::current(), std::process::id()),
             gathers: true,
+            kept: None,
             shared: Arc::new(SharedLines {
                 waiting: Mutex::new(WaitingLines {
                     lines: Vec::new(),
@@ -176,6 +179,13 @@ impl Lines {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Also keeps the last lines in memory, at most `most` of all actors together, for
+    /// [`Runtime::trace_of`](crate::Runtime::trace_of).
+    pub fn keep(mut self, most: usize) -> Lines {
+        self.kept = Some(Arc::new(KeptLines::new(most)));
+        self
     }
 
     /// Returns the number of lines that could not be written.
@@ -212,6 +222,9 @@ impl Tracer for Lines {
         append_date(&mut line, since_1970());
         // Writing to memory fails only if the text of a panic does.
         let _ = writeln!(line, "{event}");
+        if let Some(kept) = &self.kept {
+            kept.add(event.id(), &line);
+        }
         self.put(&line, self.is_in_turn());
         line.clear();
         line.shrink_to(LINE_KEPT);
@@ -247,6 +260,12 @@ impl Tracer for Lines {
             waiting = self.shared.succeeded.wait(waiting, Some(FLUSH_WAIT));
         }
         self.write(waiting);
+    }
+
+    fn lines_of(&self, actor: u64) -> Vec<String> {
+        self.kept
+            .as_ref()
+            .map_or_else(Vec::new, |kept| kept.of(actor))
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use greenroom::spool::Spool;
 use greenroom::supervise::{Restarts, Supervisor};
+use greenroom::trace::{Level, Lines};
 use greenroom::{Context, Reply, Runtime};
 use greenroom_http::prometheus_client::collector::Collector;
 use greenroom_http::prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -325,7 +326,9 @@ fn the_tree_has_each_actor_below_its_parent() {
 
 #[test]
 fn the_page_of_an_actor_has_its_last_faults_and_where_it_runs() {
-    let served = served(|builder, _| builder.mount(actors_page()));
+    let lines = Lines::to(std::io::sink(), Level::Debug).keep(1_000_000);
+    let runtime = Runtime::builder().workers(2).tracer(lines);
+    let served = served_on(runtime, |builder, _| builder.mount(actors_page()));
     let nail = served.runtime.spawn_pinned("nail").unwrap();
     let shaky = |mut cx: Context<&'static str>| async move {
         cx.trace_state("READY");
@@ -359,6 +362,13 @@ fn the_page_of_an_actor_has_its_last_faults_and_where_it_runs() {
     let at = |text: &str| faults.find(text).unwrap();
     let (second, first) = (at("panicked: second &lt;b&gt;"), at("panicked: first"));
     assert!(second < first, "{faults}");
+    let (_, trace) = faults.split_once("Last lines of the trace").unwrap();
+    let at = |text: &str| {
+        trace
+            .find(text)
+            .unwrap_or_else(|| panic!("{text}: {trace}"))
+    };
+    assert!(at("Received &amp;str") < at("second &lt;b&gt;"), "{trace}");
 }
 
 #[test]

@@ -11,6 +11,9 @@ use super::page::write_notes;
 use super::query::PageQuery;
 use crate::view::escape::escape;
 
+/// The number of lines of a trace that are shown.
+const LINES: usize = 40;
+
 /// The number of children that are named.
 const CHILDREN: usize = 20;
 
@@ -41,6 +44,7 @@ pub(super) fn write_actor(
     }
     page.push_str("</table></div>");
     write_faults(page, runtime, id);
+    write_trace(page, runtime, id);
     true
 }
 
@@ -87,6 +91,20 @@ fn write_faults(page: &mut String, runtime: &Runtime, id: u64) {
         page.push_str("</td></tr>\n");
     }
     page.push_str("</table></div>");
+}
+
+/// Writes the last lines of the trace about the actor, if the tracer of the runtime keeps any.
+fn write_trace(page: &mut String, runtime: &Runtime, id: u64) {
+    let lines = runtime.trace_of(id);
+    if lines.is_empty() {
+        return;
+    }
+    page.push_str("<h2>Last lines of the trace</h2><div class=\"scroll\"><pre>");
+    for line in &lines[lines.len().saturating_sub(LINES)..] {
+        escape(page, line);
+        page.push('\n');
+    }
+    page.push_str("</pre></div>");
 }
 
 fn write_link(page: &mut String, to: &TaskInfo) {

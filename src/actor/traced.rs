@@ -120,13 +120,6 @@ impl<M> CoreRef<'_, M> {
         }
     }
 
-    /// Notes the name of the actor's state, if a trace or a look shows it.
-    fn set_state(self, name: &'static str) {
-        if self.header.is_counted() || self.mailbox.is_traced() {
-            self.mailbox.set_state_name(name);
-        }
-    }
-
     /// Traces the fault of a part of the actor.
     pub(super) fn faulted(self, fault: &Fault, part: FaultyPart) {
         let part = match part {
@@ -248,18 +241,16 @@ impl<M> Address<M> {
     /// it.
     pub(crate) fn trace_state(&self, name: &'static str) {
         if let RecipientRef::Actor(core) = self.recipient() {
-            core.set_state(name);
+            core.mailbox.trace_state_name(name);
         }
     }
 }
 
 impl<M> Context<M> {
-    /// Sets the state that a [trace](crate::trace) shows behind the name of this actor, and its
+    /// Sets the state that a [trace](crate::trace) shows behind the name of this actor, as does its
     /// [status](crate::ActorStatus::state).
     ///
-    /// An empty name stands for no state. Does nothing without a [tracer](crate::Builder::tracer) in a
-    /// runtime that [counts](crate::Builder::counting) nothing. The first call allocates memory for the
-    /// actor, and each takes the lock of its mailbox.
+    /// An empty name stands for no state. Does nothing without a [tracer](crate::Builder::tracer).
     ///
     /// ```
     /// use greenroom::{Context, spawn};
@@ -277,7 +268,16 @@ impl<M> Context<M> {
     /// });
     /// ```
     pub fn trace_state(&self, name: &'static str) {
-        self.core().at().set_state(name);
+        self.core().mailbox.trace_state_name(name);
+    }
+
+    /// Does the same for a machine, whose status has its state without a tracer as well, if the runtime
+    /// counts.
+    pub(crate) fn note_state(&self, name: &'static str) {
+        let core = self.core().at();
+        if core.header.is_counted() || core.mailbox.is_traced() {
+            core.mailbox.set_state_name(name);
+        }
     }
 
     /// Traces that this actor drops the message that it has received last, because it has no use for

@@ -40,7 +40,8 @@ pub trait Machine: Send + Sized {
     /// Returns the name of a state, as traces and the [status](crate::ActorStatus::state) of the actor show
     /// it; by default it has none.
     ///
-    /// A name is noted when the state begins, under the lock of the mailbox.
+    /// A name that is another one than before is noted when the state begins, under the lock of the
+    /// mailbox, which then has memory for it.
     fn state_name(state: &Self::State) -> &'static str {
         let _ = state;
         ""

@@ -16,8 +16,8 @@ pub(super) struct Intake<M: Send> {
     lists: Lists<M>,
     /// The senders of all messages in `lists`, in the same order, if the machine is traced.
     senders: Option<Box<Lists<u64>>>,
-    /// Whether a state had a name.
-    is_named: bool,
+    /// The name of the state that was noted last; empty for none.
+    state: &'static str,
     /// The maximum number of saved messages.
     limit: usize,
 }
@@ -61,7 +61,7 @@ impl<M: Send> Intake<M> {
             context,
             lists: Lists::EMPTY,
             senders,
-            is_named: false,
+            state: "",
             limit,
         }
     }
@@ -132,14 +132,13 @@ impl<M: Send> Intake<M> {
         drop(message);
     }
 
-    /// Notes the state that the machine has now, for a trace and for a look. States without names
-    /// cost nothing.
+    /// Notes the state that the machine has now, for a trace and for a look, if its name is another one.
     #[inline]
     pub(super) fn entered(&mut self, state_name: impl FnOnce() -> &'static str) {
         let name = state_name();
-        if self.is_named || !name.is_empty() {
-            self.is_named = true;
-            self.context.trace_state(name);
+        if self.senders.is_some() || name != self.state {
+            self.state = name;
+            self.context.note_state(name);
         }
     }
 }
@@ -147,6 +146,10 @@ impl<M: Send> Intake<M> {
 /// What was saved is received again by a next incarnation, or is undelivered.
 impl<M: Send> Drop for Intake<M> {
     fn drop(&mut self) {
+        // The next incarnation notes no state without a name. A trace goes on with the last one.
+        if self.senders.is_none() && !self.state.is_empty() {
+            self.context.note_state("");
+        }
         let messages = self.lists.take();
         if !messages.is_empty() {
             let senders = self.senders.as_mut().map(|senders| senders.take());

@@ -231,7 +231,7 @@ pub(super) struct Traced {
     pub(super) senders: VecDeque<u64>,
     /// The sender of the last message that was received.
     pub(super) last: u64,
-    /// The name of the actor's state, which is also noted without a tracer.
+    /// The name of the actor's state. That of a machine is also noted without a tracer.
     pub(super) state: Option<&'static str>,
     /// Whether the end of the actor was traced.
     pub(super) is_over: bool,

@@ -74,7 +74,14 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Sets the name of the actor's state, which may be empty for none.
+    /// Sets the name of the actor's state, which may be empty for none, if the mailbox is traced.
+    pub(crate) fn trace_state_name(&self, name: &'static str) {
+        if self.is_traced() {
+            self.set_state_name(name);
+        }
+    }
+
+    /// Sets the name of the actor's state.
     pub(crate) fn set_state_name(&self, name: &'static str) {
         let state = (!name.is_empty()).then_some(name);
         self.lock_hooks(|_, hooks| hooks.traced.state = state);

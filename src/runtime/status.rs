@@ -118,8 +118,9 @@ pub struct ActorStatus {
     /// if it is detached, or the worker that runs its turn now. That last one is known only if the
     /// runtime warns of [long turns](crate::Builder::long_turns).
     pub thread: Option<Arc<str>>,
-    /// The name of its state, as a [machine](crate::machine::Machine::state_name) or the actor
-    /// [itself](crate::Context::trace_state) has noted it.
+    /// The name of its state, if it is a [machine](crate::machine::Machine::state_name) and the runtime
+    /// [counts](crate::Builder::counting). With a tracer, also that of an actor that has
+    /// [set](crate::Context::trace_state) one.
     pub state: Option<&'static str>,
     /// The number of incarnations of the actor that have ended: 0 before its first restart.
     pub incarnation: u64,

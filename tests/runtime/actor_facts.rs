@@ -17,6 +17,7 @@ in_every_home!(
     a_watch_tells_of_a_new_parent_and_of_a_new_state,
     a_status_has_the_capacity,
     a_status_has_the_state_of_a_machine,
+    a_machine_that_begins_anew_has_no_state_of_before,
     a_status_has_the_beginning_of_the_last_panic,
     faults_are_listed_in_their_order,
     a_watch_has_each_fault_once,
@@ -121,7 +122,7 @@ fn a_watch_tells_of_a_new_parent_and_of_a_new_state(home: &Home) {
     home.block_on(owner.ask(|reply| ParentWord::Adopt(child, reply)))
         .unwrap();
     follow(home, &mut watch, id, |it| it.parent == Some(owner.id()));
-    door.tell(true).unwrap();
+    door.tell(Some(true)).unwrap();
     follow(home, &mut watch, door.id(), |it| it.state == Some("OPEN"));
 }
 
@@ -133,16 +134,22 @@ fn a_status_has_the_capacity(home: &Home) {
     assert_eq!(status_of(home, urgent.id()).capacity, None);
 }
 
-/// Is open or not, as it is told.
+/// Is open or not, as it is told. It panics if it is told nothing.
+#[derive(Clone)]
 struct Door;
 
 impl Machine for Door {
     type State = bool;
-    type Message = bool;
+    type Message = Option<bool>;
     type Value = ();
 
-    async fn on(&mut self, _state: &bool, opens: bool, _cx: &mut Context<bool>) -> Next<Self> {
-        Next::To(opens)
+    async fn on(
+        &mut self,
+        _state: &bool,
+        opens: Option<bool>,
+        _cx: &mut Context<Option<bool>>,
+    ) -> Next<Self> {
+        Next::To(opens.expect("bomb"))
     }
 
     fn state_name(&is_open: &bool) -> &'static str {
@@ -154,9 +161,20 @@ fn a_status_has_the_state_of_a_machine(home: &Home) {
     let door = home.spawn(Door.into_builder(true));
     assert_eq!(settled(home, door.id()).state, Some("OPEN"));
     for (opens, state) in [(false, None), (true, Some("OPEN")), (false, None)] {
-        door.tell(opens).unwrap();
+        door.tell(Some(opens)).unwrap();
         assert_eq!(settled(home, door.id()).state, state);
     }
+}
+
+fn a_machine_that_begins_anew_has_no_state_of_before(home: &Home) {
+    keep_bombs_quiet();
+    let door = Door.into_builder(false).restart(Restarts::on_fault());
+    let door = home.spawn(door);
+    door.tell(Some(true)).unwrap();
+    assert_eq!(settled(home, door.id()).state, Some("OPEN"));
+    door.tell(None).unwrap();
+    let status = settled(home, door.id());
+    assert_eq!((status.state, status.incarnation), (None, 1));
 }
 
 #[test]

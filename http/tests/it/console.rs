@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use greenroom::spool::Spool;
 use greenroom::supervise::{Restarts, Supervisor};
+use greenroom::trace::{Level, Lines};
 use greenroom::{Builder, Context, Handle, Reply, Runtime, actor};
 use greenroom_http::{Mount, Section, ServerBuilder, console, metrics};
 use serde_json::{Value, json};
@@ -170,7 +171,9 @@ fn contents_of_messages_and_control_characters_are_never_sent() {
 
 #[test]
 fn an_actor_is_sent_with_its_parent_its_place_its_state_and_its_last_fault() {
-    let served = served(with(often()));
+    let lines = Lines::to(std::io::sink(), Level::Debug);
+    let runtime = Runtime::builder().workers(2).tracer(lines);
+    let served = served_at("127.0.0.1:0", runtime, |builder, _| builder.mount(often()));
     let runtime = &served.runtime;
     let nail = runtime.spawn_pinned("nail").unwrap();
     // Restarted at each message, with a state.

@@ -194,15 +194,16 @@ pub mod policy {
 /// [`Lines`](trace::Lines) writes lines. [`run`] obeys the variable `GREENROOM_LOG`, for example
 /// `GREENROOM_LOG=debug`. The [guide](docs::guide) reads some lines.
 pub mod trace {
+    pub use crate::runtime::RemoteSpan;
     #[doc(hidden)]
     pub use crate::runtime::{is_noted, write_note};
-    #[cfg(feature = "tracing")]
-    pub use crate::tracer::Tracing;
     pub use crate::tracer::{
         Event, EventKind, Level, LevelError, Lines, MessageSource, Tracer, forwarding,
     };
     #[doc(hidden)]
     pub use crate::tracer::{NoteKind, text_of};
+    #[cfg(feature = "tracing")]
+    pub use crate::tracer::{Propagation, Tracing};
     #[doc(inline)]
     pub use crate::{__trace_check as check, __trace_note as note, __trace_sample as sample};
 }

@@ -8,16 +8,20 @@ mod event;
 mod kept;
 mod lines;
 mod note;
+mod sent;
 #[cfg(feature = "tracing")]
 mod spans;
 mod subject;
 
 pub use call::Tracer;
 pub use call::forwarding;
-pub(crate) use call::{call, forwarded_from, trace, wants};
+pub(crate) use call::{
+    call, current_span, forwarded_from, passing_on, sender_here, trace, wants, with_spans,
+};
 pub use event::{Event, EventKind, Level, LevelError, MessageSource};
 pub use lines::Lines;
 pub use note::{NoteKind, text_of};
+pub(crate) use sent::{MessageSender, SentSpan};
 #[cfg(feature = "tracing")]
-pub use spans::Tracing;
+pub use spans::{Propagation, Tracing};
 pub(crate) use subject::Subject;

@@ -9,7 +9,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use super::address::Address;
 use super::family::Kinship;
-use super::source::{AttachedSource, Feed, SourceSet};
+use super::source::{AttachedSource, Feed, SourceOrigin, SourceSet};
 use crate::contain::{Panic, contain};
 use crate::task::TaskInfo;
 use crate::tracer::MessageSource;
@@ -64,7 +64,7 @@ impl<M> Children<M> {
         self.members.insert(self.next, member);
         let from = MessageSource::Child(self.next);
         self.results
-            .push(from, AttachedSource::new(feed, None, None));
+            .push(from.into(), AttachedSource::new(feed, None, None));
         self.next += 1;
     }
 
@@ -94,16 +94,16 @@ impl<M> Children<M> {
     pub(super) fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
-    ) -> Poll<Option<(MessageSource, Result<M, Panic>)>> {
+    ) -> Poll<Option<(SourceOrigin, Result<M, Panic>)>> {
         let polled = self.results.poll(cx);
         polled.map(|result| {
             let (from, item) = result?;
-            let member = match from {
+            let member = match from.kind {
                 MessageSource::Child(number) => self.members.remove(&number),
                 _ => None,
             };
             let id = member.map_or(0, |member| member.child.id());
-            Some((MessageSource::Child(id), item))
+            Some((MessageSource::Child(id).into(), item))
         })
     }
 }

@@ -8,12 +8,12 @@
 use std::task::{Context, Poll};
 
 use super::core::CoreRef;
-use super::traced;
 use crate::contain::attempt;
 use crate::error::TellError;
 use crate::mailbox::{Conflated, Conflation, LineEntry, Refused};
 use crate::runtime::context;
 use crate::task::{MessageEvent, MessageInfo};
+use crate::tracer::MessageSender;
 
 impl<'a, M> CoreRef<'a, M> {
     /// Returns how messages replace others.
@@ -54,10 +54,13 @@ impl<'a, M> CoreRef<'a, M> {
         let key = conflation.key(sent);
         let info = self.info_if_simulated(sent);
         let is_traced = self.mailbox.is_traced();
-        let from = if is_traced { traced::sender() } else { 0 };
+        let from = match is_traced {
+            true => self.sender(),
+            false => MessageSender::NONE,
+        };
         let conflated = self
             .mailbox
-            .conflate(conflation, key, message, false, from)?;
+            .conflate(conflation, key, message, false, &from)?;
         self.pass_on_conflated(conflated, || {
             MessageEvent::Sent(info.unwrap_or(MessageInfo::of::<M>()))
         });
@@ -69,7 +72,7 @@ impl<'a, M> CoreRef<'a, M> {
     pub(super) fn put_conflating(
         self,
         message: M,
-        from: Option<u64>,
+        from: Option<MessageSender>,
         event: impl FnOnce() -> MessageEvent,
     ) {
         let conflation = self.conflation();
@@ -80,8 +83,9 @@ impl<'a, M> CoreRef<'a, M> {
                 std::panic::resume_unwind(panic.into_payload());
             }
         };
-        let (mut message, sender) = (Some(message), from.unwrap_or(0));
-        match (self.mailbox).conflate(conflation, key, &mut message, true, sender) {
+        let mut message = Some(message);
+        let sender = from.clone().unwrap_or_default();
+        match (self.mailbox).conflate(conflation, key, &mut message, true, &sender) {
             Ok(conflated) => {
                 if conflated.is_in_place {
                     self.give_up_permit::<false>();
@@ -89,8 +93,9 @@ impl<'a, M> CoreRef<'a, M> {
                 self.pass_on_conflated(conflated, event);
             }
             Err(_) => {
-                let late = message.into_iter();
-                late.for_each(|message| self.lose_late::<false>(message, from));
+                if let Some(message) = message {
+                    self.lose_late::<false>(message, from);
+                }
             }
         }
     }

@@ -183,6 +183,7 @@ impl<M> Context<M> {
     pub fn try_recv(&mut self) -> Option<M> {
         if self.core.header.is_traced() {
             context::apply_effects();
+            self.core.at().handled();
         }
         if self.core.at().is_terminated() {
             self.give_up();

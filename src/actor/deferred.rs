@@ -19,6 +19,7 @@ use crate::error::TellError;
 use crate::mailbox::Refused;
 use crate::runtime::{Deferred, DueEffects, context};
 use crate::task::{MessageEvent, MessageInfo, SenderAction};
+use crate::tracer::MessageSender;
 
 /// The maximum number of characters of a message in a trace: one or two lines of a terminal, so
 /// that a long text does not hide the steps around it.
@@ -243,15 +244,15 @@ impl<M> CoreRef<'_, M> {
     fn put<const URGENT: bool>(
         self,
         message: M,
-        from: Option<u64>,
+        from: Option<MessageSender>,
         event: impl FnOnce() -> MessageEvent,
     ) {
         if !URGENT && self.header.conflates() {
             return self.put_conflating(message, from, event);
         }
         let filled = match URGENT {
-            true => self.mailbox.fill_urgent(message, from),
-            false => self.mailbox.fill(message, from),
+            true => self.mailbox.fill_urgent(message, from.as_ref()),
+            false => self.mailbox.fill(message, from.as_ref()),
         };
         match filled {
             Ok(wake) => {
@@ -273,7 +274,7 @@ impl<M> CoreArc<M> {
     }
 
     /// Uses a permit with a message that was sent earlier, by `from` if it is traced.
-    pub(super) fn arrive<const URGENT: bool>(&self, message: M, from: Option<u64>) {
+    pub(super) fn arrive<const URGENT: bool>(&self, message: M, from: Option<MessageSender>) {
         self.at()
             .put::<URGENT>(message, from, || MessageEvent::Arrived);
     }

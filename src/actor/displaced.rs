@@ -12,6 +12,7 @@ use crate::error::{AskError, FaultyPart, Refusal, RefusalKind, TellError};
 use crate::info::TaskInfo;
 use crate::mailbox::{DisplacedMessage, Refused};
 use crate::task::{MessageEvent, loss};
+use crate::tracer::MessageSender;
 
 /// Returns the refusal of an ask for which this actor has no room.
 #[cold]
@@ -58,7 +59,9 @@ impl<M> CoreRef<'_, M> {
         if !self.mailbox.overflows() {
             return Err(Refused::Full);
         }
-        let (wake, displaced) = self.mailbox.send_displacing(message, 0)?;
+        let (wake, displaced) = self
+            .mailbox
+            .send_displacing(message, &MessageSender::NONE)?;
         self.pass_on(wake);
         self.give_displaced(displaced);
         Ok(())
@@ -103,8 +106,8 @@ impl<M> CoreRef<'_, M> {
         let Some(DisplacedMessage { message, from, .. }) = displaced else {
             return;
         };
-        if from.is_some() {
-            self.dropped_one(&message, from);
+        if let Some(from) = &from {
+            self.dropped_one(&message, Some(from.id));
         }
         let displacing = self.mailbox.displacing();
         let function = displacing.and_then(|displacing| displacing.on_displaced.as_deref());

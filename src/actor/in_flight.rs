@@ -15,12 +15,14 @@ use slab::Slab;
 
 use super::address::Address;
 use super::ask::Answer;
+use super::source::SourceOrigin;
 use super::undelivered::detail_about;
 use crate::contain::{KeptWaker, Panic, attempt, contain};
 use crate::error::AskError;
 use crate::lock::SpinLock;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
+use crate::tracer::{MessageSource, SentSpan};
 
 /// All requests of one actor that were delivered and not answered.
 pub(super) struct InFlight<M> {
@@ -48,16 +50,20 @@ pub(super) struct Flight<T, F> {
     parts: SpinLock<Option<FlightParts<T, F>>>,
 }
 
-/// The answer, the actor that was asked, and the function that makes a message of the answer.
-pub(super) type FlightParts<T, F> = (Answer<T>, TaskInfo, F);
+/// The answer, the actor that was asked, the function that makes a message of the answer, and the
+/// span in which the request was made.
+pub(super) type FlightParts<T, F> = (Answer<T>, TaskInfo, F, SentSpan);
+
+/// The message for an answer, or the panic of the function that makes it, and where it comes from.
+type Answered<M> = (SourceOrigin, Result<M, Panic>);
 
 /// A request in flight, without the type of its answer.
 trait Waiting<M>: Send + Sync {
     /// Returns the message for the answer, or the panic of the function that makes it. Returns
     /// `None` if there is no answer.
-    fn take(&self) -> Option<Result<M, Panic>>;
+    fn take(&self) -> Option<Answered<M>>;
     /// Does the same, and registers the waker again if there is no answer.
-    fn poll(self: Arc<Self>) -> Option<Result<M, Panic>>;
+    fn poll(self: Arc<Self>) -> Option<Answered<M>>;
     /// Drops the request, so that its reply is not wanted. The slot may still have the waker.
     fn give_up(&self);
 }
@@ -80,7 +86,7 @@ impl<M> InFlight<M> {
     /// Adds a request, whose question is delivered after this call.
     pub(super) fn launch<T, F>(
         &mut self,
-        (mut answer, asked, make): FlightParts<T, F>,
+        (mut answer, asked, make, span): FlightParts<T, F>,
     ) -> Arc<Flight<T, F>>
     where
         M: 'static,
@@ -95,7 +101,7 @@ impl<M> InFlight<M> {
         });
         vacant.insert(flight.clone());
         answer.register(Waker::from(flight.clone()).into());
-        flight.put(answer, asked, make);
+        flight.put((answer, asked, make, span));
         flight
     }
 
@@ -114,7 +120,7 @@ impl<M> InFlight<M> {
 
     /// Returns the message for an answer, or the panic of the function that makes it. Returns `None`
     /// if no request is in flight.
-    pub(super) fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<M, Panic>>> {
+    pub(super) fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Answered<M>>> {
         loop {
             while let Some(key) = self.taken.pop() {
                 let Some(request) = self.requests.get(key as usize) else {
@@ -152,9 +158,8 @@ impl<M> Drop for InFlight<M> {
 }
 
 impl<T, F> Flight<T, F> {
-    fn put(&self, answer: Answer<T>, asked: TaskInfo, make: F) {
-        self.parts
-            .with(|parts| *parts = Some((answer, asked, make)));
+    fn put(&self, flight: FlightParts<T, F>) {
+        self.parts.with(|parts| *parts = Some(flight));
     }
 }
 
@@ -183,7 +188,7 @@ where
     T: Send + 'static,
     F: FnOnce(Result<T, AskError>) -> M + Send + 'static,
 {
-    fn take(&self) -> Option<Result<M, Panic>> {
+    fn take(&self) -> Option<Answered<M>> {
         let parts = |parts: &mut Option<FlightParts<T, F>>| {
             parts
                 .as_ref()?
@@ -192,18 +197,18 @@ where
                 .then(|| parts.take())
                 .flatten()
         };
-        let (mut answer, asked, make) = self.parts.with(parts)?;
-        Some(message(answer.take_outcome(), asked, make))
+        let (mut answer, asked, make, span) = self.parts.with(parts)?;
+        Some(message(answer.take_outcome(), asked, make, span))
     }
 
     #[cold]
-    fn poll(self: Arc<Self>) -> Option<Result<M, Panic>> {
-        let (mut answer, asked, make) = self.parts.with(Option::take)?;
+    fn poll(self: Arc<Self>) -> Option<Answered<M>> {
+        let (mut answer, asked, make, span) = self.parts.with(Option::take)?;
         let waker = Waker::from(self.clone());
         match answer.poll_now(&mut TaskContext::from_waker(&waker)) {
-            Poll::Ready(answer) => Some(message(answer, asked, make)),
+            Poll::Ready(answer) => Some(message(answer, asked, make, span)),
             Poll::Pending => {
-                self.put(answer, asked, make);
+                self.put((answer, asked, make, span));
                 None
             }
         }
@@ -219,9 +224,11 @@ fn message<M, T>(
     mut answer: Result<T, AskError>,
     asked: TaskInfo,
     make: impl FnOnce(Result<T, AskError>) -> M,
-) -> Result<M, Panic> {
+    span: SentSpan,
+) -> Answered<M> {
     if let Err(AskError::NoReply(detail)) = &mut answer {
         detail.name_actor(|why| detail_about(asked, why));
     }
-    attempt(|| make(answer))
+    let kind = MessageSource::Answer;
+    (SourceOrigin { kind, span }, attempt(|| make(answer)))
 }

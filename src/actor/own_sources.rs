@@ -9,11 +9,10 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use super::children::Children;
 use super::core::CoreRef;
 use super::in_flight::InFlight;
-use super::source::{AttachedSource, SourceSet};
+use super::source::{AttachedSource, SourceOrigin, SourceSet};
 use crate::contain::{KeptWaker, Panic};
 use crate::error::FaultyPart;
 use crate::task::TaskInfo;
-use crate::tracer::MessageSource;
 use crate::waiters::{Ticket, Waiters};
 
 /// The [`OwnSources`] of an actor that may have none. The type of an actor that adds none is compiled
@@ -68,7 +67,7 @@ impl<M> OwnSources<M> {
         }
     }
 
-    pub(super) fn add(&mut self, from: MessageSource, source: AttachedSource<M>) {
+    pub(super) fn add(&mut self, from: SourceOrigin, source: AttachedSource<M>) {
         self.set.push(from, source);
     }
 
@@ -87,7 +86,7 @@ impl<M> OwnSources<M> {
     }
 
     /// Returns the message of a source, or its panic, and where it comes from.
-    fn poll_next(&mut self) -> Poll<Option<(MessageSource, Result<M, Panic>)>> {
+    fn poll_next(&mut self) -> Poll<Option<(SourceOrigin, Result<M, Panic>)>> {
         let mut cx = TaskContext::from_waker(self.waker.as_waker());
         self.polls = self.polls.wrapping_add(1);
         let mut pending = false;
@@ -98,9 +97,7 @@ impl<M> OwnSources<M> {
                 1 if !self.children.is_empty() => self.children.poll(&mut cx),
                 0 | 1 => Poll::Ready(None),
                 _ => match &mut self.in_flight {
-                    Some(in_flight) => {
-                        (in_flight.poll(&mut cx)).map(|item| Some((MessageSource::Answer, item?)))
-                    }
+                    Some(in_flight) => in_flight.poll(&mut cx),
                     None => Poll::Ready(None),
                 },
             };
@@ -151,7 +148,7 @@ impl<M: Send> SomeSources<M> for OwnSources<M> {
             };
             match item {
                 Ok(message) => {
-                    core.received_from(&message, from);
+                    core.received_from(&message, from.kind, from.span);
                     return Poll::Ready(Some(message));
                 }
                 Err(panic) => core.report(panic, FaultyPart::Source),

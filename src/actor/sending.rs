@@ -16,6 +16,7 @@ use crate::mailbox::{LineEntry, Refused};
 use crate::runtime::deadlock::{WaitListing, WaitsFor};
 use crate::runtime::{context, list_wait};
 use crate::task::{MessageEvent, run};
+use crate::tracer::MessageSender;
 
 /// The future of [`Address::send`](crate::Address::send).
 #[must_use = "futures do nothing unless polled"]
@@ -62,7 +63,7 @@ impl<'a, M> SendFuture<'a, M> {
             };
         }
         let mailbox = &core.mailbox;
-        let sent = mailbox.poll_send(&mut self.message, &mut self.entry, 0, cx);
+        let sent = mailbox.poll_send(&mut self.message, &mut self.entry, &MessageSender::NONE, cx);
         if let Poll::Ready(Err(Refused::Full)) = sent {
             return Poll::Ready(core.send_displacing(&mut self.message));
         }
@@ -87,12 +88,13 @@ impl<'a, M> SendFuture<'a, M> {
         let info = message.and_then(|message| core.info_if_simulated(message));
         // Traced before a receiver can have it.
         let open = message.filter(|_| !core.is_closed());
-        let from = open.and_then(|message| core.sent(message)).unwrap_or(0);
+        let from = open.and_then(|message| core.sent(message));
+        let from = from.unwrap_or_default();
         let mailbox = &core.mailbox;
-        let mut sent = mailbox.poll_send(&mut self.message, &mut self.entry, from, cx);
+        let mut sent = mailbox.poll_send(&mut self.message, &mut self.entry, &from, cx);
         let mut displaced = None;
         if let Poll::Ready(Err(Refused::Full)) = sent {
-            let displacing = mailbox.send_displacing(&mut self.message, from);
+            let displacing = mailbox.send_displacing(&mut self.message, &from);
             sent = Poll::Ready(displacing.map(|(wake, oldest)| {
                 displaced = oldest;
                 wake

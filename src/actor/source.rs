@@ -6,7 +6,7 @@
 mod guard;
 
 use crate::task::Unordered;
-use crate::tracer::MessageSource;
+use crate::tracer::{MessageSource, SentSpan};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,6 +19,22 @@ pub(super) use guard::{Standing, Switch};
 
 use crate::actor::address::Address;
 use crate::contain::{Panic, Step, attempt_or_clear, contain};
+
+/// Where the messages of a source come from, and the span in which the source was added.
+#[derive(Clone)]
+pub(in crate::actor) struct SourceOrigin {
+    pub(in crate::actor) kind: MessageSource,
+    pub(in crate::actor) span: SentSpan,
+}
+
+impl From<MessageSource> for SourceOrigin {
+    fn from(kind: MessageSource) -> Self {
+        SourceOrigin {
+            kind,
+            span: SentSpan::NONE,
+        }
+    }
+}
 
 /// One source.
 pub(in crate::actor) struct AttachedSource<M> {
@@ -101,7 +117,7 @@ pub(in crate::actor) struct SourceSet<M>(Unordered<NextItem<M>>);
 
 /// The future of the next item of a source.
 struct NextItem<M> {
-    from: MessageSource,
+    from: SourceOrigin,
     /// `None` after completion.
     source: Option<AttachedSource<M>>,
 }
@@ -115,7 +131,7 @@ impl<M> SourceSet<M> {
         self.0.is_empty()
     }
 
-    pub(in crate::actor) fn push(&mut self, from: MessageSource, source: AttachedSource<M>) {
+    pub(in crate::actor) fn push(&mut self, from: SourceOrigin, source: AttachedSource<M>) {
         let source = Some(source);
         self.0.push(NextItem { from, source });
     }
@@ -125,13 +141,13 @@ impl<M> SourceSet<M> {
     pub(in crate::actor) fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
-    ) -> Poll<Option<(MessageSource, Result<M, Panic>)>> {
+    ) -> Poll<Option<(SourceOrigin, Result<M, Panic>)>> {
         loop {
             let Some((from, item, source)) = std::task::ready!(self.0.poll_next(cx)) else {
                 return Poll::Ready(None);
             };
             if source.goes_on() && item.is_some() {
-                self.push(from, source);
+                self.push(from.clone(), source);
             } else {
                 drop(source);
             }
@@ -146,12 +162,12 @@ impl<M> SourceSet<M> {
 impl<M> Unpin for NextItem<M> {}
 
 impl<M> Future for NextItem<M> {
-    type Output = (MessageSource, Option<Result<M, Panic>>, AttachedSource<M>);
+    type Output = (SourceOrigin, Option<Result<M, Panic>>, AttachedSource<M>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let source = self.source.as_mut().expect("polled until it is ready");
         let item = std::task::ready!(source.poll(cx));
         let source = self.source.take().expect("used just now");
-        Poll::Ready((self.from, item, source))
+        Poll::Ready((self.from.clone(), item, source))
     }
 }

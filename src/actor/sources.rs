@@ -27,11 +27,11 @@ use super::handle::Handle;
 use super::in_flight::{Flight, FlightParts};
 use super::own_sources::OwnSources;
 use super::request::{Launched, OwnedRequest, Request};
-use super::source::{AttachedSource, Feed, SourceGuard, Standing, Switch};
+use super::source::{AttachedSource, Feed, SourceGuard, SourceOrigin, Standing, Switch};
 use crate::contain::contain;
 use crate::error::{AskError, End, Fault};
 use crate::time::{Interval, sleep, timeout};
-use crate::tracer::MessageSource;
+use crate::tracer::{MessageSource, SentSpan};
 
 impl<M: Send + 'static> Context<M> {
     fn add(
@@ -48,8 +48,15 @@ impl<M: Send + 'static> Context<M> {
         }
         let keeps_open = standing == Standing::Foreground;
         let address = keeps_open.then(|| Address::own(core));
+        // A stream or a watch outlasts what the actor does now.
+        let span = match (from, &feed) {
+            (MessageSource::Source, Feed::Stream(_)) => SentSpan::NONE,
+            _ if !keeps_open => SentSpan::NONE,
+            _ => core.current_span(),
+        };
+        let origin = SourceOrigin { kind: from, span };
         let source = AttachedSource::new(feed, switch, address);
-        self.sources_made().add(from, source);
+        self.sources_made().add(origin, source);
     }
 
     fn add_guarded(
@@ -308,12 +315,13 @@ impl<M: Send + 'static> Context<M> {
         let (mut make, mut flight) = (Some(make), None);
         let launched = request.send(&mut |answer, asked| {
             let make = make.take().expect("a request is launched once");
-            flight = Some(self.launch((answer, asked, make)));
+            let span = self.parts().0.current_span();
+            flight = Some(self.launch((answer, asked, make, span)));
         });
         // The flight ends here if the message was not delivered: then a future has its parts.
         let mut take_back = || {
             let parts = self.sources_made().in_flight().take_back(flight.as_ref()?);
-            parts.map(|(answer, _, make)| (answer, make))
+            parts.map(|(answer, _, make, _)| (answer, make))
         };
         match launched {
             Ok(Launched::Delivered) => {}

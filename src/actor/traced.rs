@@ -18,12 +18,10 @@ use crate::error::{Fault, FaultyPart};
 use crate::info::short;
 use crate::mailbox::{Batch, LabelFn, SOURCE};
 use crate::task::{MessageEvent, run};
-use crate::tracer::{self, EventKind, Level, MessageSource, Subject, forwarded_from};
-
-/// Returns who sends on this thread, as the receiver sees it.
-pub(super) fn sender() -> u64 {
-    forwarded_from().unwrap_or_else(run::actor_id)
-}
+use crate::tracer::{
+    self, EventKind, Level, MessageSender, MessageSource, SentSpan, Subject, current_span,
+    forwarded_from, sender_here,
+};
 
 impl<M> Core<M> {
     /// Returns the label of a message, if the actor has labels.
@@ -110,6 +108,7 @@ impl<M> CoreRef<'_, M> {
             Some(fault) => self.trace_kind(EventKind::Faulted { fault, part: "" }),
         }
         self.trace_kind(EventKind::Destroyed);
+        self.handled();
     }
 
     /// Traces that the actor begins anew.
@@ -117,6 +116,7 @@ impl<M> CoreRef<'_, M> {
     pub(super) fn begins_anew(self, incarnation: u64, fault: Option<&Fault>) {
         if self.mailbox.is_traced() {
             self.trace_kind(EventKind::Restarted { incarnation, fault });
+            self.handled();
         }
     }
 
@@ -132,14 +132,27 @@ impl<M> CoreRef<'_, M> {
         }
     }
 
+    /// Returns who sends on this thread, as this receiver sees it.
+    pub(super) fn sender(self) -> MessageSender {
+        sender_here(self.tracer(), run::actor_id)
+    }
+
+    /// Returns the span that is current on this thread, if messages to this actor carry it.
+    pub(super) fn current_span(self) -> SentSpan {
+        match self.mailbox.is_traced() {
+            true => self.tracer().map_or(SentSpan::NONE, current_span),
+            false => SentSpan::NONE,
+        }
+    }
+
     /// Traces that this thread sends the message, and returns the sender, if the receiver is
     /// traced.
-    pub(super) fn sent(self, message: &M) -> Option<u64> {
+    pub(super) fn sent(self, message: &M) -> Option<MessageSender> {
         if !self.mailbox.is_traced() {
             return None;
         }
         self.name_for_tracer(message, |message| self.trace_sent(message));
-        Some(sender())
+        Some(self.sender())
     }
 
     fn trace_sent(self, message: &str) {
@@ -160,7 +173,7 @@ impl<M> CoreRef<'_, M> {
         if self.mailbox.is_traced() && self.are_messages_wanted() {
             let message = &*short(type_name);
             self.trace_sent(message);
-            let from = MessageSource::Sender(sender());
+            let from = MessageSource::Sender(self.sender().id);
             self.trace_kind(EventKind::Received { message, from });
         }
     }
@@ -174,25 +187,48 @@ impl<M> CoreRef<'_, M> {
                 false => self.trace(|| MessageEvent::Received),
             }
             if self.mailbox.is_traced() {
-                let from = match self.mailbox.take_sender() {
+                let MessageSender { id, span } = self.mailbox.take_sender();
+                let from = match id {
                     SOURCE => MessageSource::Source,
                     sender => MessageSource::Sender(sender),
                 };
+                self.handles(message, &span);
                 self.trace_received(message, from);
             }
         }
     }
 
     /// Traces that the actor receives a message of one of its sources.
-    pub(super) fn received_from(self, message: &M, from: MessageSource) {
+    pub(super) fn received_from(self, message: &M, from: MessageSource, span: SentSpan) {
         if self.header.is_traced() {
             if let Some(info) = self.info_if_simulated(message) {
                 self.trace(|| MessageEvent::FromSource(info));
             }
             if self.mailbox.is_traced() {
-                self.mailbox.set_last_sender(SOURCE);
+                self.handles(message, &span);
+                self.mailbox
+                    .set_last_sender(MessageSender { id: SOURCE, span });
                 self.trace_received(message, from);
             }
+        }
+    }
+
+    /// Begins the span in which a message is handled that was sent within this span, if the tracer
+    /// has such spans.
+    pub(super) fn handles(self, message: &M, sent: &SentSpan) {
+        if let Some(tracer) = self.tracer() {
+            tracer::with_spans(tracer, |spans| {
+                let (subject, name) = (self.subject(), self.message_name(message));
+                spans.handles((self.header.id(), subject.name()), &name, sent.kept());
+            });
+        }
+    }
+
+    /// Ends the span in which the last message is handled, if the tracer has such spans.
+    #[cold]
+    pub(super) fn handled(self) {
+        if let Some(tracer) = self.tracer() {
+            tracer::with_spans(tracer, |spans| spans.handled(self.header.id()));
         }
     }
 
@@ -223,7 +259,8 @@ impl<M> CoreRef<'_, M> {
         }
         let mut senders = self.mailbox.take_senders(messages, taken).into_iter();
         messages.for_each(|message| {
-            let from = senders.next().filter(|from| *from != SOURCE);
+            let from = senders.next().map(|from| from.id);
+            let from = from.filter(|from| *from != SOURCE);
             self.dropped_one(message, from);
         });
     }
@@ -309,7 +346,7 @@ impl<M> Context<M> {
     pub fn trace_dropped(&self, message: &M) {
         let core = self.core().at();
         if core.mailbox.is_traced() {
-            let from = core.mailbox.last_sender();
+            let from = core.mailbox.last_sender().id;
             core.dropped_one(message, (from != SOURCE).then_some(from));
         }
     }

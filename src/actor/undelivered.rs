@@ -10,6 +10,7 @@ use crate::info::TaskInfo;
 use crate::mailbox::{Batch, Termination};
 use crate::runtime::context;
 use crate::task::{loss, run};
+use crate::tracer::MessageSender;
 
 /// Returns a detail about this actor. In a simulation its text has the number of the actor there.
 #[cold]
@@ -104,10 +105,10 @@ impl<M> CoreRef<'_, M> {
 
     /// Loses a message whose permit was given before the mailbox was drained.
     #[cold]
-    pub(super) fn lose_late<const URGENT: bool>(self, message: M, from: Option<u64>) {
+    pub(super) fn lose_late<const URGENT: bool>(self, message: M, from: Option<MessageSender>) {
         self.count_undelivered(1);
-        if from.is_some() {
-            self.dropped_one(&message, from);
+        if let Some(from) = &from {
+            self.dropped_one(&message, Some(from.id));
         }
         let report = |panic| self.report(panic, FaultyPart::OnUndelivered);
         let lose = || self.mailbox.lose_late::<URGENT>(message, report);

@@ -10,12 +10,13 @@ use std::mem;
 use crate::actor::Context;
 use crate::error::{Refusal, RefusalKind};
 use crate::task::loss;
+use crate::tracer::MessageSender;
 
 pub(super) struct Intake<M: Send> {
     pub(super) context: Context<M>,
     lists: Lists<M>,
     /// The senders of all messages in `lists`, in the same order, if the machine is traced.
-    senders: Option<Box<Lists<u64>>>,
+    senders: Option<Box<Lists<MessageSender>>>,
     /// The name of the state that was noted last; empty for none.
     state: &'static str,
     /// The maximum number of saved messages.
@@ -80,7 +81,8 @@ impl<M: Send> Intake<M> {
                 let message = self.lists.due.pop_front()?;
                 if let Some(senders) = &mut self.senders {
                     let from = senders.due.pop_front();
-                    self.context.set_last_sender(from.unwrap_or(0));
+                    self.context
+                        .handles_again(&message, from.unwrap_or_default());
                 }
                 Some(message)
             }

@@ -13,6 +13,7 @@ use super::displacing::Appended;
 use super::overflow::DisplacedMessage;
 use super::queue::{MessageSlot, Spare};
 use super::state::{Flags, Wake};
+use crate::tracer::MessageSender;
 
 /// What has become of a message for a mailbox that conflates.
 pub(crate) struct Conflated<M> {
@@ -35,7 +36,7 @@ impl<M> Mailbox<M> {
         key: u128,
         message: &mut Option<M>,
         has_permit: bool,
-        from: u64,
+        from: &MessageSender,
     ) -> Result<Conflated<M>, Refused> {
         let mut spare = Spare::NONE;
         let mut table = conflation.table.lock();

@@ -9,6 +9,7 @@ use super::overflow::{DisplacedMessage, Overflow};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
 use crate::sync::mutant;
+use crate::tracer::MessageSender;
 
 /// Whom a new message wakes, and the message that has given way to it.
 pub(super) type Appended<M> = (Wake, Option<DisplacedMessage<M>>);
@@ -28,7 +29,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn send_displacing(
         &self,
         message: &mut Option<M>,
-        from: u64,
+        from: &MessageSender,
     ) -> Result<Appended<M>, Refused> {
         let mut spare = Spare::NONE;
         loop {
@@ -93,7 +94,7 @@ impl<M> Contents<M> {
         message: &mut Option<M>,
         spare: &mut Spare<M>,
         has_permit: bool,
-        from: u64,
+        from: &MessageSender,
     ) -> Result<Option<Appended<M>>, Refused> {
         if has_permit && flags.has(Flags::DEAF) {
             return Err(Refused::Closed);
@@ -148,7 +149,7 @@ impl<M> Contents<M> {
         flags: Flags,
         message: M,
         newer: usize,
-        from: u64,
+        from: &MessageSender,
     ) -> DisplacedMessage<M> {
         let from = self.displaced_sender(flags, newer + 1, Some(from));
         DisplacedMessage {
@@ -165,8 +166,8 @@ impl<M> Contents<M> {
         &mut self,
         flags: Flags,
         waiting: usize,
-        replaced_by: Option<u64>,
-    ) -> Option<u64> {
+        replaced_by: Option<&MessageSender>,
+    ) -> Option<MessageSender> {
         let hooks = self.hooks()?;
         hooks.displaced += 1;
         if !flags.has(Flags::TRACED) {
@@ -175,7 +176,7 @@ impl<M> Contents<M> {
         let senders = &mut hooks.traced.senders;
         let index = senders.len().checked_sub(waiting)?;
         match replaced_by {
-            Some(from) => Some(std::mem::replace(senders.get_mut(index)?, from)),
+            Some(from) => Some(std::mem::replace(senders.get_mut(index)?, from.clone())),
             None => senders.remove(index),
         }
     }

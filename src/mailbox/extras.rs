@@ -23,6 +23,7 @@ use super::urgent_queue::{IN_A_ROW, UrgentQueue};
 use crate::blocks;
 use crate::contain::KeptWaker;
 use crate::sync::Mutex;
+use crate::tracer::MessageSender;
 use crate::waiters::Waiters;
 
 pub(super) struct Extras<M> {
@@ -228,9 +229,9 @@ pub(crate) struct Hooks<M> {
 #[derive(Default)]
 pub(super) struct Traced {
     /// The senders of the messages that were accepted and are not received yet, oldest first.
-    pub(super) senders: VecDeque<u64>,
+    pub(super) senders: VecDeque<MessageSender>,
     /// The sender of the last message that was received.
-    pub(super) last: u64,
+    pub(super) last: MessageSender,
     /// The name of the actor's state. That of a machine is also noted without a tracer.
     pub(super) state: Option<&'static str>,
     /// Whether the end of the actor was traced.

@@ -15,6 +15,7 @@
 )]
 
 use crate::contain::KeptWaker;
+use crate::tracer::MessageSender;
 use std::ptr::NonNull;
 
 /// A sender in the line, with its message.
@@ -23,7 +24,7 @@ pub(crate) struct WaitingSender<M> {
     next: Option<NonNull<WaitingSender<M>>>,
     message: Option<M>,
     /// The actor that sends, for a trace.
-    from: u64,
+    from: MessageSender,
     waker: Option<KeptWaker>,
     state: SenderState,
 }
@@ -61,7 +62,7 @@ impl<M> LineEntry<M> {
     /// Creates a sender that is not in the line yet, and moves the message to it. That is `None` if
     /// the sender waits for a permit, which it uses later. `from` is the actor that sends,
     /// for a trace.
-    pub(crate) fn new(message: &mut Option<M>, from: u64, waker: KeptWaker) -> Self {
+    pub(crate) fn new(message: &mut Option<M>, from: MessageSender, waker: KeptWaker) -> Self {
         let mut memory = Box::<WaitingSender<M>>::new_uninit();
         let sender = memory.as_mut_ptr();
         // Field by field: so a large message is copied once, from its place into the box.
@@ -143,10 +144,10 @@ impl<M> Line<M> {
 
     /// Returns the message of the first sender, for the caller to take, and the actor that sends.
     /// [`Line::complete_first`] must follow.
-    pub(crate) fn first_message(&mut self) -> Option<(&mut Option<M>, u64)> {
+    pub(crate) fn first_message(&mut self) -> Option<(&mut Option<M>, &MessageSender)> {
         // SAFETY: (LINE-1) under the lock; (LINE-2) an entry in the list is alive.
         let first = self.first.map(|sender| unsafe { &mut *sender.as_ptr() });
-        first.map(|sender| (&mut sender.message, sender.from))
+        first.map(|sender| (&mut sender.message, &sender.from))
     }
 
     /// Removes the first sender from the line, sets its final state and returns its waker.

@@ -6,6 +6,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::conflation::Conflation;
 use super::queue::Emptied;
+use crate::tracer::MessageSender;
 
 /// What is done if there is no room, neither in the bounded mailbox of an
 /// [actor](crate::ActorBuilder::overflow) nor in the queue of a
@@ -50,7 +51,7 @@ impl<M> Default for Displacing<M> {
 pub(crate) struct DisplacedMessage<M> {
     pub(crate) message: M,
     /// The actor that has sent it, if the mailbox is traced.
-    pub(crate) from: Option<u64>,
+    pub(crate) from: Option<MessageSender>,
     /// The number of messages behind it in the queue.
     pub(crate) newer: usize,
     /// Its block, if it was the last message there.

@@ -14,6 +14,7 @@ use super::send::Joining;
 use super::state::{Flags, Wake};
 use crate::contain::KeptWaker;
 use crate::sync::mutant;
+use crate::tracer::MessageSender;
 
 impl<M> Mailbox<M> {
     /// Reserves a permit if there is room now.
@@ -59,7 +60,7 @@ impl<M> Mailbox<M> {
                 return Poll::Ready(reserved);
             }
             // Allocated outside of the lock; meanwhile room may be freed.
-            let new = LineEntry::new(&mut None, 0, KeptWaker::new(cx.waker()));
+            let new = LineEntry::new(&mut None, MessageSender::NONE, KeptWaker::new(cx.waker()));
             let joining = self.join::<URGENT>(&new);
             if joining == Joining::Waits {
                 *entry = Some(new);
@@ -83,7 +84,7 @@ impl<M> Mailbox<M> {
     /// Puts the message in with a permit. Returns the message if the mailbox was drained, so
     /// that no reader will receive it. The permit is then still given. `from` is the actor that
     /// sends, if the mailbox is traced.
-    pub(crate) fn fill(&self, message: M, from: Option<u64>) -> Result<Wake, M> {
+    pub(crate) fn fill(&self, message: M, from: Option<&MessageSender>) -> Result<Wake, M> {
         let mut message = Some(message);
         let mut spare = Spare::NONE;
         // (MAILBOX-3) A permit has its room, but the queue may need a block.

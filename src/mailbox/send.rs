@@ -17,6 +17,7 @@ use super::state::{Flags, Wake};
 use super::traced::note_sender;
 use crate::contain::KeptWaker;
 use crate::sync::mutant;
+use crate::tracer::MessageSender;
 
 // A result that has the message, or a waker, is written in parts and read as a whole.
 const _: () = assert!(size_of::<Poll<Result<Wake, Refused>>>() <= size_of::<usize>());
@@ -44,7 +45,7 @@ impl<M> Mailbox<M> {
     #[cfg(test)]
     pub(super) fn tell(&self, message: M) -> Result<Wake, Refused> {
         let mut message = Some(message);
-        match self.send_now(&mut message, 0) {
+        match self.send_now(&mut message, &MessageSender::NONE) {
             Poll::Ready(sent) => sent,
             Poll::Pending => Err(Refused::Full),
         }
@@ -60,7 +61,7 @@ impl<M> Mailbox<M> {
         &self,
         message: &mut Option<M>,
         entry: &mut Option<LineEntry<M>>,
-        from: u64,
+        from: &MessageSender,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, Refused>> {
         if entry.is_none() {
@@ -74,7 +75,11 @@ impl<M> Mailbox<M> {
 
     /// Appends the message. Pending if there is no room.
     #[inline(never)]
-    fn send_now(&self, message: &mut Option<M>, from: u64) -> Poll<Result<Wake, Refused>> {
+    fn send_now(
+        &self,
+        message: &mut Option<M>,
+        from: &MessageSender,
+    ) -> Poll<Result<Wake, Refused>> {
         let original = message.as_ref().expect("a sender has a message");
         let note = |flags: Flags, contents: &mut Contents<M>| {
             if flags.has(Flags::TRACED) {
@@ -98,7 +103,7 @@ impl<M> Mailbox<M> {
         &self,
         message: &mut Option<M>,
         entry: &mut Option<LineEntry<M>>,
-        from: u64,
+        from: &MessageSender,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, Refused>> {
         if entry.is_some() {
@@ -111,7 +116,7 @@ impl<M> Mailbox<M> {
         }
         loop {
             // The entry is allocated outside the lock; meanwhile room may be freed.
-            let new = LineEntry::new(message, from, KeptWaker::new(cx.waker()));
+            let new = LineEntry::new(message, from.clone(), KeptWaker::new(cx.waker()));
             let joining = self.join::<false>(&new);
             if joining == Joining::Waits {
                 *entry = Some(new);

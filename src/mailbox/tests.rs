@@ -9,6 +9,7 @@ use std::task::Poll;
 
 use super::extras::{HookOptions, Hooks, MailboxOptions};
 use super::{Conflation, Displacing, Mailbox};
+use crate::tracer::MessageSender;
 
 /// A message with a number, of any size and alignment.
 trait Message: Sized {
@@ -220,7 +221,7 @@ fn a_table_of_keys_forgets_those_that_were_received() {
         let put = |mut message| {
             let key = u128::from(number);
             mailbox
-                .conflate(conflation, key, &mut message, false, 0)
+                .conflate(conflation, key, &mut message, false, &MessageSender::NONE)
                 .ok()
                 .unwrap()
         };

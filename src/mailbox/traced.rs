@@ -2,12 +2,16 @@
 //!
 //! A sender is noted in the critical section that puts its message into the queue. So the senders
 //! are those of the messages that the reader has taken, and then those of the queue. A mailbox that
-//! is not traced has none.
+//! is not traced has none. A sender may have a span, whose drop is code of others, so a sender is
+//! dropped outside of the lock.
+
+use std::mem;
 
 use super::contents::{Contents, Mailbox};
 use super::extras::{Hooks, LabelFn};
 use super::queue::Batch;
 use super::state::Flags;
+use crate::tracer::MessageSender;
 
 /// Stands for a source of the actor, instead of a sender.
 pub(crate) const SOURCE: u64 = u64::MAX;
@@ -25,32 +29,35 @@ impl<M> Mailbox<M> {
     }
 
     /// Takes the sender of the message that is received.
-    pub(crate) fn take_sender(&self) -> u64 {
+    pub(crate) fn take_sender(&self) -> MessageSender {
+        // The one before it is dropped outside of the lock, since it may have a span.
+        let mut last = MessageSender::NONE;
         self.lock_hooks(|_, hooks| {
             let traced = &mut hooks.traced;
-            traced.last = traced.senders.pop_front().unwrap_or(0);
-            traced.last
+            let sender = traced.senders.pop_front().unwrap_or_default();
+            last = mem::replace(&mut traced.last, sender);
+            traced.last.clone()
         })
     }
 
     /// Sets the sender of the message that is handled now, if the mailbox is traced.
-    pub(crate) fn set_last_sender(&self, from: u64) {
+    pub(crate) fn set_last_sender(&self, mut from: MessageSender) {
         if self.is_traced() {
-            self.lock_hooks(|_, hooks| hooks.traced.last = from);
+            self.lock_hooks(|_, hooks| mem::swap(&mut hooks.traced.last, &mut from));
         }
     }
 
-    /// Returns the sender of the message that is handled now, or 0 if the mailbox is not traced.
-    pub(crate) fn last_sender(&self) -> u64 {
+    /// Returns the sender of the message that is handled now, or none if the mailbox is not traced.
+    pub(crate) fn last_sender(&self) -> MessageSender {
         match self.is_traced() {
-            true => self.lock_hooks(|_, hooks| hooks.traced.last),
-            false => 0,
+            true => self.lock_hooks(|_, hooks| hooks.traced.last.clone()),
+            false => MessageSender::NONE,
         }
     }
 
     /// Notes the senders of messages that were put in front of all others, newest first.
     #[cold]
-    pub(crate) fn put_senders_back(&self, senders: impl Iterator<Item = u64>) {
+    pub(crate) fn put_senders_back(&self, senders: impl Iterator<Item = MessageSender>) {
         if self.is_traced() {
             let mut back = Some(senders);
             self.lock_hooks(|_, hooks| {
@@ -62,7 +69,7 @@ impl<M> Mailbox<M> {
 
     /// Takes the senders of a batch that is lost: of the oldest messages if the reader had `taken`
     /// it, or else of the newest.
-    pub(crate) fn take_senders(&self, batch: &Batch<M>, taken: bool) -> Vec<u64> {
+    pub(crate) fn take_senders(&self, batch: &Batch<M>, taken: bool) -> Vec<MessageSender> {
         let len = batch.len();
         self.lock_hooks(|_, hooks| {
             let senders = &mut hooks.traced.senders;
@@ -117,7 +124,7 @@ impl<M> Mailbox<M> {
 impl<M> Contents<M> {
     /// Notes the sender of the message that was put into the queue.
     #[cold]
-    pub(super) fn note_sender(&mut self, from: u64) {
+    pub(super) fn note_sender(&mut self, from: &MessageSender) {
         if let Some(extras) = self.extras() {
             note_sender(&mut extras.hooks, from);
         }
@@ -125,8 +132,8 @@ impl<M> Contents<M> {
 }
 
 /// Does the same, given the hooks.
-pub(super) fn note_sender<M>(hooks: &mut Option<Box<Hooks<M>>>, from: u64) {
+pub(super) fn note_sender<M>(hooks: &mut Option<Box<Hooks<M>>>, from: &MessageSender) {
     if let Some(hooks) = hooks {
-        hooks.traced.senders.push_back(from);
+        hooks.traced.senders.push_back(from.clone());
     }
 }

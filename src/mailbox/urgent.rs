@@ -14,6 +14,7 @@ use super::queue::{Batch, Spare, TakenMessage};
 use super::send::wake_foreign;
 use super::state::{Flags, Wake};
 use super::urgent_queue::UrgentQueue;
+use crate::tracer::MessageSender;
 
 impl<M> Mailbox<M> {
     /// Returns whether the mailbox has a queue for urgent messages.
@@ -38,7 +39,7 @@ impl<M> Mailbox<M> {
 
     /// Puts an urgent message in, with its permit. Returns the message if the mailbox was drained, as
     /// [`Mailbox::fill`] does.
-    pub(crate) fn fill_urgent(&self, message: M, from: Option<u64>) -> Result<Wake, M> {
+    pub(crate) fn fill_urgent(&self, message: M, from: Option<&MessageSender>) -> Result<Wake, M> {
         let (mut message, mut spare) = (Some(message), Spare::NONE);
         spare.provide(self.state.peek().has(Flags::URGENT));
         let wake = self.lock(|flags, contents| {
@@ -49,7 +50,7 @@ impl<M> Mailbox<M> {
             if !urgent.queue.push(&mut message, &mut spare) {
                 return Wake::Nobody;
             }
-            urgent.senders.extend(from);
+            urgent.senders.extend(from.cloned());
             if let Some(extras) = contents.extras() {
                 extras.give_back::<true>(flags);
             }

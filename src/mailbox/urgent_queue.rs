@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::bound::Bound;
 use super::line::Line;
 use super::queue::MessageQueue;
+use crate::tracer::MessageSender;
 
 /// How many urgent messages the actor receives in a row by default, while plain ones wait. A control
 /// message is rare, and a flood of them still leaves one message of 17 to the others.
@@ -21,7 +22,7 @@ pub(super) struct UrgentQueue<M> {
     /// Whether the last message that was received was urgent.
     pub(super) was_received: bool,
     /// The senders of the messages, if the mailbox is traced.
-    pub(super) senders: VecDeque<u64>,
+    pub(super) senders: VecDeque<MessageSender>,
 }
 
 impl<M> UrgentQueue<M> {

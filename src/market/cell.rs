@@ -14,13 +14,16 @@ use crate::contain::{KeptWaker, Panic, attempt, contain, drop_result};
 use crate::lock::SpinLock;
 use crate::outcome::{self, Outcome};
 use crate::time::RetryIntervals;
+use crate::tracer::SentSpan;
 
 pub(super) struct JobCell<F, T>(SpinLock<Outcome<Labor<F>, Result<T, JobError>>>);
 
 /// The work of a job.
-struct Labor<F> {
-    work: F,
-    retry: Option<Box<RetryPlan>>,
+pub(super) struct Labor<F> {
+    pub(super) work: F,
+    pub(super) retry: Option<Box<RetryPlan>>,
+    /// The span in which the job was offered.
+    pub(super) span: SentSpan,
 }
 
 /// How a job is tried again.
@@ -76,15 +79,13 @@ pub(super) trait AwaitedJob<T>: Send + Sync {
 }
 
 impl<F, T> JobCell<F, T> {
-    pub(super) fn new(work: F, retry: Option<Box<RetryPlan>>) -> Arc<Self> {
-        let labor = Labor { work, retry };
+    pub(super) fn new(labor: Labor<F>) -> Arc<Self> {
         Arc::new(JobCell(SpinLock::new(Outcome::new(labor, None))))
     }
 
-    /// Takes the work, unless it was taken, and how it is tried again.
-    pub(super) fn recover(&self) -> Option<(F, Option<Box<RetryPlan>>)> {
-        let labor = self.0.with(Outcome::take_work)?;
-        Some((labor.work, labor.retry))
+    /// Takes the work, unless it was taken.
+    pub(super) fn recover(&self) -> Option<Labor<F>> {
+        self.0.with(Outcome::take_work)
     }
 
     fn end(&self, outcome: Result<T, JobError>) {
@@ -102,9 +103,10 @@ fn panic_of<T: 'static>(outcome: Option<Result<T, JobError>>) -> Option<Panic> {
 
 impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> JobCell<F, T> {
     /// Calls work that may be tried again.
-    fn try_once(&self, mut work: F, mut retry: Box<RetryPlan>) -> JobAttempt {
+    fn try_once(&self, mut work: F, mut retry: Box<RetryPlan>, span: SentSpan) -> JobAttempt {
         let mut result: Option<T> = None;
-        let failure = attempt(|| (retry.call)(&mut work, &mut result));
+        let call = || (retry.call)(&mut work, &mut result);
+        let failure = span.call_within(true, || attempt(call));
         let has_failed = !matches!(failure, Ok(false));
         let pause = retry.intervals.interval(retry.failures);
         if let Some(pause) = pause.filter(|_| has_failed) {
@@ -113,6 +115,7 @@ impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> JobCell<F, T> {
             let labor = Labor {
                 work,
                 retry: Some(retry),
+                span,
             };
             self.0.with(|job| job.put_back(labor));
             return JobAttempt {
@@ -140,15 +143,17 @@ impl JobAttempt {
 
 impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> Work for JobCell<F, T> {
     fn run(&self) -> JobAttempt {
-        match self.recover() {
-            Some((work, Some(retry))) => self.try_once(work, retry),
-            Some((work, None)) => {
-                let result = attempt(work);
+        let Some(Labor { work, retry, span }) = self.recover() else {
+            return JobAttempt::last(false);
+        };
+        match retry {
+            Some(retry) => self.try_once(work, retry, span),
+            None => {
+                let result = span.call_within(true, || attempt(work));
                 let has_failed = result.is_err();
                 self.end(result.map_err(JobError::Panicked));
                 JobAttempt::last(has_failed)
             }
-            None => JobAttempt::last(false),
         }
     }
 
@@ -167,8 +172,8 @@ impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> Work for JobCell<F, T
     }
 
     fn refuse(&self, error: JobError) {
-        if let Some(work) = self.recover() {
-            contain(|| drop(work));
+        if let Some(labor) = self.recover() {
+            contain(|| drop(labor));
             self.end(Err(error));
             if let Some(waker) = self.show().waker {
                 waker.wake();

@@ -9,7 +9,7 @@ use ::loom::thread::{JoinHandle, spawn, yield_now};
 use ::loom::{explore, model::Builder};
 
 use super::board::BoardRules;
-use super::cell::{AwaitedJob, JobCell, Work};
+use super::cell::{AwaitedJob, JobCell, Labor, Work};
 use super::core::MarketCore;
 use super::error::{JobError, TryOfferError};
 use super::handle::{EndOf, wait_for};
@@ -20,6 +20,7 @@ use super::state::{MarketLimits, MarketPhase};
 use crate::contain::KeptWaker;
 use crate::park;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::tracer::SentSpan;
 
 const ONE: MarketLimits = MarketLimits {
     workers: 1,
@@ -255,7 +256,11 @@ fn model_71_a_job_that_is_cancelled_as_it_begins_has_one_end() {
 #[test]
 fn model_71_an_outcome_reaches_its_task() {
     ::loom::model(|| {
-        let cell = JobCell::new(|| 1, None);
+        let cell = JobCell::new(Labor {
+            work: || 1,
+            retry: None,
+            span: SentSpan::NONE,
+        });
         let own = cell.clone();
         let worker = spawn(move || {
             own.run();

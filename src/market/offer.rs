@@ -9,13 +9,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::board::{JobPlace, JobTicket};
-use super::cell::{JobCell, Work};
+use super::cell::{JobCell, Labor, Work};
 use super::core::MarketCore;
 use super::error::TryOfferError;
 use super::job::{Job, JobHandle};
 use super::state::{MarketPhase, MarketState, WaitingJob};
 use crate::contain::{KeptWaker, contain};
 use crate::directory::HashedKey;
+use crate::runtime::span_of_current;
 
 /// A job that is being offered.
 pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
@@ -42,7 +43,11 @@ where
             key: job.key.map(|key| HashedKey::new(hash(&key), key)),
             priority: job.priority,
             delay: job.delay,
-            cell: JobCell::new(job.work, job.retry),
+            cell: JobCell::new(Labor {
+                work: job.work,
+                retry: job.retry,
+                span: span_of_current(),
+            }),
             core: core.clone(),
             number: None,
             is_in_line: false,
@@ -127,7 +132,7 @@ where
             Err(why) => why,
         };
         let labor = self.cell.recover();
-        let (work, retry) = labor.expect("a job that was not accepted has its work");
+        let Labor { work, retry, .. } = labor.expect("a job that was not accepted has its work");
         let job = Job {
             work,
             key: self.key.take().map(HashedKey::into_inner),

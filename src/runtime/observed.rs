@@ -12,7 +12,7 @@ use crate::info::short;
 use crate::instant::Instant;
 use crate::scheduler::{SchedulerOwner, WorkerLocal};
 use crate::task::{Runnable, TaskInfo, run};
-use crate::tracer::{self, EventKind, NoteKind, Subject, Tracer};
+use crate::tracer::{self, EventKind, MessageSender, NoteKind, SentSpan, Subject, Tracer};
 
 impl Inner {
     /// Runs a runnable, between the calls of the policy's and the observer's hooks.
@@ -173,7 +173,7 @@ impl Inner {
 }
 
 /// Calls `f` with the tracer to which a note of this thread goes, if there is one.
-fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) {
+pub(super) fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) {
     if !run::with_tracer(f) {
         context::with_runtime(|runtime| {
             if let Some(tracer) = runtime.and_then(|runtime| runtime.tracer()) {
@@ -181,6 +181,22 @@ fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) {
             }
         });
     }
+}
+
+/// Returns who sends on this thread, with the span if the tracer of this thread lets messages carry
+/// it.
+pub(crate) fn sender_of_current() -> MessageSender {
+    MessageSender {
+        id: run::actor_id(),
+        span: span_of_current(),
+    }
+}
+
+/// Returns the span that is current on this thread, if the tracer of this thread lets jobs carry it.
+pub(crate) fn span_of_current() -> SentSpan {
+    let mut span = SentSpan::NONE;
+    with_tracer(&mut |tracer| span = tracer::current_span(tracer));
+    span
 }
 
 /// Traces that this thread has sent an answer, given the name of its type and the actor that has

@@ -6,19 +6,18 @@ use super::dispatch::Dispatch;
 use super::limits::{PURGE_MIN, SpoolLimits};
 use super::outbox::Outbox;
 use super::refusals::RefusalReason;
-use super::worker::{QueuedRequest, RequestInfo};
-use crate::actor::Reply;
+use super::worker::{QueuedRequest, RequestInfo, SpoolClient};
 use crate::instant::Instant;
 
 impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     /// Takes a request that arrives: gives it to a worker, queues it, or refuses it.
     ///
-    /// It has the hash of its key, and the actor that has sent it.
+    /// It has the hash of its key.
     pub(super) fn arrive(
         &mut self,
         question: Q,
-        client: Reply<R>,
-        (hash, from): (u64, u64),
+        client: SpoolClient<R>,
+        hash: u64,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
     ) {
@@ -27,7 +26,6 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             rank: self.next_number(),
             arrived: now,
             hash,
-            from,
             tries: self.limits.retries,
         };
         let request = QueuedRequest { question, info };
@@ -106,7 +104,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
                 let Some(mut request) = self.crews[crew].waiting.pop_front() else {
                     break;
                 };
-                match request.info.client.is_abandoned() {
+                match request.info.client.reply.is_abandoned() {
                     false => self.crews[crew].waiting.push_back(request),
                     true => self.forget(request, outbox),
                 }
@@ -143,7 +141,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         for crew in 0..self.crews.len() {
             while self.crews[crew].waiting.front_mut().is_some_and(|request| {
                 let info = &mut request.info;
-                info.client.is_abandoned() || self.limits.has_expired(info.arrived, now)
+                info.client.reply.is_abandoned() || self.limits.has_expired(info.arrived, now)
             }) {
                 self.take_first(crew, now, outbox);
             }

@@ -18,7 +18,8 @@ use super::outbox::{Errand, Outbox};
 use super::refusals::{RefusalReason, SpoolStatus};
 use super::spans::Spans;
 use super::worker::{
-    Assignment, Crew, Desk, OpenRequest, PoolWorker, QueuedRequest, RequestInfo, WorkerSlot,
+    Assignment, Crew, Desk, OpenRequest, PoolWorker, QueuedRequest, RequestInfo, SpoolClient,
+    WorkerSlot,
 };
 use crate::actor::{Reply, WeakAddress};
 use crate::contain::KeptWaker;
@@ -124,7 +125,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         let until = self.limits.worker_time().map(|time| now + time);
         let worker = &mut self.workers[key];
         let QueuedRequest { question, info } = request;
-        let from = info.from;
+        let from = info.client.from.clone();
         // The question goes with the errand: no mailbox is touched under the lock.
         worker.open = Some(OpenRequest {
             info,
@@ -166,7 +167,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         outbox: &mut Outbox<Q, R>,
     ) -> Option<QueuedRequest<Q, R>> {
         let mut request = self.crews[crew].waiting.pop_front()?;
-        if request.info.client.is_abandoned() {
+        if request.info.client.reply.is_abandoned() {
             self.forget(request, outbox);
             return None;
         }
@@ -193,7 +194,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         outcome: &Result<R, AskError>,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
-    ) -> Option<Reply<R>> {
+    ) -> Option<SpoolClient<R>> {
         let (key, number) = (assignment.key, assignment.number);
         let (open, was_stray) = self.take_open(key, number)?;
         let hash = open.info.hash;
@@ -260,7 +261,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         open: OpenRequest<Q, R>,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
-    ) -> Option<Reply<R>> {
+    ) -> Option<SpoolClient<R>> {
         let OpenRequest {
             mut info, spare, ..
         } = open;
@@ -382,7 +383,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
 
     pub(super) fn is_wanted(&mut self, assignment: &Assignment<Q, R>) -> bool {
         let open = self.open_of(assignment);
-        open.is_some_and(|open| !open.info.client.is_abandoned())
+        open.is_some_and(|open| !open.info.client.reply.is_abandoned())
     }
 
     /// Returns the request of a worker, if this assignment is valid.
@@ -403,7 +404,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
 
     pub(super) fn refuse_client(
         &mut self,
-        client: Reply<R>,
+        client: SpoolClient<R>,
         reason: RefusalReason,
         question: Option<Q>,
         outbox: &mut Outbox<Q, R>,

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::worker::{Assignment, PoolWorker, recover};
+use super::worker::{Assignment, PoolWorker, SpoolClient, recover};
 use crate::actor::{Address, Permit, Reply};
 use crate::contain::{KeptWaker, contain};
 use crate::error::Refusal;
+use crate::tracer::MessageSender;
 
 pub(super) struct Outbox<Q, R> {
     /// Most changes have one errand at most, which needs no allocation.
@@ -18,8 +19,13 @@ pub(super) struct Outbox<Q, R> {
 
 pub(super) enum Errand<Q, R> {
     /// Gives the question of this actor to the worker, with this permit if there is one.
-    Send(Arc<Assignment<Q, R>>, Q, u64, Option<Permit<(Q, Reply<R>)>>),
-    Refuse(Reply<R>, Refusal, Option<Q>),
+    Send(
+        Arc<Assignment<Q, R>>,
+        Q,
+        MessageSender,
+        Option<Permit<(Q, Reply<R>)>>,
+    ),
+    Refuse(SpoolClient<R>, Refusal, Option<Q>),
     /// Lets the requests come back that the worker leaves in its mailbox.
     Watch(Address<(Q, Reply<R>)>),
     Stop(Address<(Q, Reply<R>)>),
@@ -28,7 +34,7 @@ pub(super) enum Errand<Q, R> {
     /// Gives up a permit that no request needs.
     GiveUp(Permit<(Q, Reply<R>)>),
     /// Drops a request that has no asker.
-    Forget(Reply<R>, Q),
+    Forget(SpoolClient<R>, Q),
     /// Drops a question that is not needed any more.
     Discard(Q),
     Dismiss(Box<PoolWorker<Q, R>>),
@@ -75,7 +81,7 @@ impl<Q: Send + 'static, R: Send + 'static> Errand<Q, R> {
         match self {
             Errand::Send(..) => unreachable!("the pool sends questions"),
             Errand::Refuse(client, refusal, question) => {
-                client.refuse(refusal);
+                client.reply.refuse(refusal);
                 contain(|| drop(question));
             }
             Errand::Watch(worker) => worker.keep_undelivered(recover),

@@ -10,15 +10,14 @@ use super::dispatch::Dispatch;
 use super::limits::SpoolLimits;
 use super::outbox::{Errand, Outbox};
 use super::refusals::RefusalReason;
-use super::worker::{Assignment, Desk};
+use super::worker::{Assignment, Desk, SpoolClient};
 use crate::actor::{Permit, Reply};
 use crate::contain::{attempt, contain};
 use crate::error::AskError;
 use crate::instant::Instant;
-use crate::runtime::context;
+use crate::runtime::{context, sender_of_current};
 use crate::sync::{Mutex, MutexGuard};
-use crate::task::run;
-use crate::tracer::forwarding;
+use crate::tracer::{MessageSender, passing_on};
 
 pub(super) struct Pool<Q, R> {
     dispatch: Mutex<Dispatch<Q, R>>,
@@ -65,12 +64,16 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
     }
 
     /// Takes a request.
-    pub(super) fn submit(&self, question: Q, client: Reply<R>) {
+    pub(super) fn submit(&self, question: Q, reply: Reply<R>) {
         let affinity = self.affinity.as_ref();
         let hash = affinity.map_or(0, |hash| hash(&question));
-        let from = self.is_traced.then(run::actor_id).unwrap_or(0);
+        let from = match self.is_traced {
+            true => sender_of_current(),
+            false => MessageSender::NONE,
+        };
+        let client = SpoolClient { reply, from };
         let now = Instant::now();
-        self.change(|it, outbox| it.arrive(question, client, (hash, from), now, outbox));
+        self.change(|it, outbox| it.arrive(question, client, hash, now, outbox));
     }
 
     /// Changes the state, then does what the outbox has.
@@ -142,7 +145,7 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
         &self,
         assignment: &Arc<Assignment<Q, R>>,
         question: Q,
-        from: u64,
+        from: MessageSender,
         permit: Option<Permit<(Q, Reply<R>)>>,
         outbox: &mut Outbox<Q, R>,
     ) {
@@ -162,7 +165,7 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
         // The worker may be another spool, whose affinity function panics. That loses the reply.
         let sent = attempt(|| match self.is_traced {
             false => tell(),
-            true => forwarding(from, tell),
+            true => passing_on(from, tell),
         });
         let Ok(Err(refused)) = sent else { return };
         let is_closed = refused.is_closed();
@@ -182,7 +185,7 @@ impl<Q: Send + 'static, R: Send + 'static> Desk<Q, R> for Pool<Q, R> {
         let (client, outbox) =
             self.change_only(|it, outbox| it.complete(assignment, &outcome, now, outbox));
         match client {
-            Some(client) => client.complete(outcome),
+            Some(client) => client.reply.complete(outcome),
             None => contain(|| drop(outcome)),
         }
         self.follow(outbox);

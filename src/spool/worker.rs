@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::actor::{Address, Permit, Relay, Reply};
 use crate::error::AskError;
 use crate::instant::Instant;
+use crate::tracer::MessageSender;
 
 pub(super) struct PoolWorker<Q, R> {
     pub(super) address: Address<(Q, Reply<R>)>,
@@ -78,16 +79,21 @@ pub(super) struct QueuedRequest<Q, R> {
 
 /// A request without its question.
 pub(super) struct RequestInfo<R> {
-    pub(super) client: Reply<R>,
+    pub(super) client: SpoolClient<R>,
     /// Its rank in the order of arrival.
     pub(super) rank: u64,
     pub(super) arrived: Instant,
     /// The hash of its affinity, or 0.
     pub(super) hash: u64,
-    /// The actor that has sent it, for a trace.
-    pub(super) from: u64,
     /// How often it is tried again if its worker dies.
     pub(super) tries: u32,
+}
+
+/// What is left of a client. It is dropped without the lock, since its drop is code of others.
+pub(super) struct SpoolClient<R> {
+    pub(super) reply: Reply<R>,
+    /// Who has sent the request, for a trace.
+    pub(super) from: MessageSender,
 }
 
 impl<Q, R> Crew<Q, R> {

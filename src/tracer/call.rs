@@ -6,9 +6,10 @@
 //! A message may be passed on for its sender. That is noted for the thread while a closure runs, so
 //! it applies to what the closure sends.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use super::event::{Event, EventKind, Level};
+use super::sent::{CarriesSpans, MessageSender, SentSpan};
 use super::subject::Subject;
 use crate::contain::{OnDrop, contain};
 use crate::info::TaskInfo;
@@ -91,6 +92,12 @@ pub trait Tracer: Send + Sync + 'static {
         let _ = actor;
         Vec::new()
     }
+
+    /// Returns the part that lets messages carry spans, if the tracer has one.
+    #[doc(hidden)]
+    fn spans(&self) -> Option<&dyn CarriesSpans> {
+        None
+    }
 }
 
 crate::sync::thread_local! {
@@ -114,6 +121,23 @@ pub(crate) fn wants(tracer: &dyn Tracer, level: Level) -> bool {
     is_wanted
 }
 
+/// Calls `f` with the part of the tracer that lets messages carry spans, if it has one. Its results
+/// outlast the tracer's call, so `f` returns by what it captures.
+pub(crate) fn with_spans(tracer: &dyn Tracer, f: impl FnOnce(&dyn CarriesSpans)) {
+    if let Some(spans) = tracer.spans() {
+        call(tracer, |_| f(spans));
+    }
+}
+
+/// Returns the span that is current on this thread, if the tracer lets messages carry it.
+pub(crate) fn current_span(tracer: &dyn Tracer) -> SentSpan {
+    SentSpan::keep(|| {
+        let mut current = None;
+        with_spans(tracer, |spans| current = spans.current());
+        current
+    })
+}
+
 /// Gives the tracer the event of this kind, if it wants it. `subject` returns what it is about.
 pub(crate) fn trace(tracer: &dyn Tracer, subject: impl FnOnce() -> Subject, kind: EventKind<'_>) {
     call(tracer, |tracer| {
@@ -125,7 +149,7 @@ pub(crate) fn trace(tracer: &dyn Tracer, subject: impl FnOnce() -> Subject, kind
 
 crate::sync::thread_local! {
     /// The sender for whom this thread passes messages on.
-    static FROM: Cell<Option<u64>> = const { Cell::new(None) };
+    static FROM: RefCell<Option<MessageSender>> = const { RefCell::new(None) };
 }
 
 /// Calls `f`, and traces the messages that it sends as passed on for their sender `from`.
@@ -157,16 +181,42 @@ crate::sync::thread_local! {
 /// # });
 /// ```
 pub fn forwarding<R>(from: u64, f: impl FnOnce() -> R) -> R {
-    let outer = FROM.try_with(|sender| sender.replace(Some(from)));
-    let outer = outer.unwrap_or(None);
-    // Also if `f` panics.
+    passing_on(MessageSender::of(from), f)
+}
+
+/// Does the same, given a sender with the span that the messages carry.
+pub(crate) fn passing_on<R>(from: MessageSender, f: impl FnOnce() -> R) -> R {
+    let mut outer = FROM.try_with(|sender| sender.replace(Some(from)));
+    // Also if `f` panics. What was set is dropped outside of the borrow.
     let _restore = OnDrop(|| {
-        let _ = FROM.try_with(|sender| sender.set(outer));
+        let outer = outer.as_mut().ok().and_then(Option::take);
+        let _ = FROM.try_with(|sender| sender.replace(outer));
     });
     f()
 }
 
 /// Returns the sender for whom this thread passes messages on, if it does.
 pub(crate) fn forwarded_from() -> Option<u64> {
-    FROM.try_with(Cell::get).ok().flatten()
+    FROM.try_with(|sender| sender.borrow().as_ref().map(|sender| sender.id))
+        .ok()
+        .flatten()
+}
+
+/// Returns who sends on this thread to a receiver with this tracer: the sender for whom it passes
+/// messages on, or else the actor of this number.
+pub(crate) fn sender_here(
+    tracer: Option<&dyn Tracer>,
+    actor: impl FnOnce() -> u64,
+) -> MessageSender {
+    let passed = FROM
+        .try_with(|sender| sender.borrow().clone())
+        .ok()
+        .flatten();
+    match passed {
+        Some(passed) if passed.span.kept().is_some() => passed,
+        passed => MessageSender {
+            id: passed.map_or_else(actor, |passed| passed.id),
+            span: tracer.map_or(SentSpan::NONE, current_span),
+        },
+    }
 }

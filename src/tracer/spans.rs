@@ -1,6 +1,8 @@
 //! A tracer that makes events and spans for the subscribers of `tracing`.
 //!
-//! This is the only file that knows the crate `tracing`.
+//! Only this file and the one below it know the crate `tracing`.
+
+mod propagating;
 
 use std::cell::RefCell;
 
@@ -11,6 +13,8 @@ use super::call::Tracer;
 use super::event::Level;
 use super::event::{Event, EventKind, MessageSource};
 use crate::info::TaskInfo;
+
+pub use propagating::Propagation;
 
 /// A [`Tracer`] that makes an event of `tracing` of each event, and a span of each turn of an actor.
 ///
@@ -42,8 +46,16 @@ use crate::info::TaskInfo;
 pub struct Tracing;
 
 crate::sync::thread_local! {
-    /// The spans of the turns on this thread, the innermost last.
-    static TURNS: RefCell<Vec<EnteredSpan>> = const { RefCell::new(Vec::new()) };
+    /// The turns on this thread, the innermost last.
+    static TURNS: RefCell<Vec<TracedTurn>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The spans of a turn. The inner one is left first.
+struct TracedTurn {
+    actor: u64,
+    /// The span of the message that is handled, if spans are propagated.
+    handled: Option<EnteredSpan>,
+    _turn: EnteredSpan,
 }
 
 impl Tracer for Tracing {
@@ -83,7 +95,12 @@ impl Tracer for Tracing {
         let span = tracing::debug_span!(
             target: "greenroom", "turn", id = actor.id(), actor = name,
         );
-        TURNS.with_borrow_mut(|turns| turns.push(span.entered()));
+        let turn = TracedTurn {
+            actor: actor.id(),
+            handled: None,
+            _turn: span.entered(),
+        };
+        TURNS.with_borrow_mut(|turns| turns.push(turn));
     }
 
     fn exit(&self, _actor: &TaskInfo) {

@@ -25,11 +25,16 @@ impl Subject {
         }
     }
 
-    pub(super) fn event<'a>(&'a self, kind: EventKind<'a>) -> Event<'a> {
+    /// Returns the name of the actor, or that of its function or type.
+    pub(crate) fn name(&self) -> &str {
         let named = self.actor.as_ref().and_then(TaskInfo::name);
+        named.unwrap_or(&self.called)
+    }
+
+    pub(super) fn event<'a>(&'a self, kind: EventKind<'a>) -> Event<'a> {
         Event {
             id: self.actor.as_ref().map_or(0, TaskInfo::id),
-            name: named.unwrap_or(&self.called),
+            name: self.name(),
             state: self.state,
             kind,
         }

@@ -14,7 +14,6 @@ use std::ptr::NonNull;
 use crate::actor::context::Context;
 use crate::actor::core::{ActorOptions, Core, CoreArc, CoreRef};
 use crate::actor::lifecycle::Completed;
-use crate::actor::traced;
 use crate::actor::undelivered::detail_about;
 use crate::error::{AskCause, End, Fault};
 use crate::info::TaskInfo;
@@ -203,13 +202,13 @@ where
             SenderAction::Message(message) => {
                 // SAFETY: the caller has given the message away.
                 let message = unsafe { message.cast::<M>().read() };
-                let from = to.mailbox.is_traced().then(traced::sender);
+                let from = to.mailbox.is_traced().then(|| to.at().sender());
                 Box::new(move || to.arrive::<false>(message, from))
             }
             SenderAction::Urgent(message) => {
                 // SAFETY: the caller has given the message away.
                 let message = unsafe { message.cast::<M>().read() };
-                let from = to.mailbox.is_traced().then(traced::sender);
+                let from = to.mailbox.is_traced().then(|| to.at().sender());
                 Box::new(move || to.arrive::<true>(message, from))
             }
             SenderAction::Stop => Box::new(move || to.at().close()),

@@ -140,7 +140,10 @@ impl<M> Context<M> {
         self.lose_if_stopped_now();
         // In a simulation the earlier actions of a turn take effect before the turn sees newer
         // messages. A poll in the actor's own task ends the turn for that; any other applies them.
-        let mut is_over = self.core.header.is_traced() && context::has_effects();
+        let mut is_over = self.core.header.is_traced() && {
+            self.core.at().handled();
+            context::has_effects()
+        };
         if is_over && !self.core.at().is_own(waker) {
             context::apply_effects();
             is_over = false;

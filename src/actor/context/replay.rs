@@ -6,6 +6,7 @@ use std::task::{Poll, Waker};
 use super::Context;
 use crate::runtime::context;
 use crate::task::run;
+use crate::tracer::MessageSender;
 
 impl<M> Context<M> {
     /// Waits until the actor may handle a message again, which counts like a received one. Returns
@@ -21,6 +22,9 @@ impl<M> Context<M> {
             waker.wake_by_ref();
             return Poll::Pending;
         }
+        if self.core.header.is_traced() {
+            self.core.at().handled();
+        }
         run::spend();
         Poll::Ready(true)
     }
@@ -32,20 +36,20 @@ impl<M> Context<M> {
 
     /// Returns the sender of the message that is handled now, for a trace.
     #[inline]
-    pub(crate) fn last_sender(&self) -> u64 {
+    pub(crate) fn last_sender(&self) -> MessageSender {
         self.core().mailbox.last_sender()
     }
 
-    /// Sets the sender of the message that is handled now, for a trace.
-    #[inline]
-    pub(crate) fn set_last_sender(&self, from: u64) {
+    /// Sets the sender of the message that is handled again now, for a trace.
+    pub(crate) fn handles_again(&self, message: &M, from: MessageSender) {
+        self.core.at().handles(message, &from.span);
         self.core().mailbox.set_last_sender(from);
     }
 
     /// Puts messages that were received back, in front of all others, with their senders if the
     /// mailbox is traced.
     #[cold]
-    pub(crate) fn put_back(&mut self, messages: VecDeque<M>, senders: VecDeque<u64>) {
+    pub(crate) fn put_back(&mut self, messages: VecDeque<M>, senders: VecDeque<MessageSender>) {
         let (core, reader) = self.parts();
         reader.put_front(messages);
         core.mailbox.put_senders_back(senders.into_iter().rev());

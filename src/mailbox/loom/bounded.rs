@@ -9,6 +9,7 @@ use ::loom::thread::spawn;
 use super::super::{Batch, Flags, LineEntry, Mailbox, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
+use crate::tracer::MessageSender;
 
 /// Unparks a thread of the model when woken.
 pub(super) struct Bell(Parker);
@@ -41,7 +42,12 @@ pub(super) fn begin(
     waker: &Waker,
 ) -> Option<LineEntry<Letter>> {
     let (mut letter, mut entry) = (Some(letter), None);
-    match mailbox.poll_send(&mut letter, &mut entry, 0, &mut Context::from_waker(waker)) {
+    match mailbox.poll_send(
+        &mut letter,
+        &mut entry,
+        &MessageSender::NONE,
+        &mut Context::from_waker(waker),
+    ) {
         Poll::Ready(Ok(wake)) => pass_on(mailbox, wake),
         Poll::Ready(Err(_)) => panic!("the mailbox is open"),
         Poll::Pending => {}
@@ -54,7 +60,12 @@ fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
     let (bell, waker) = Bell::new();
     let (mut letter, mut entry) = (Some(letter), None);
     loop {
-        match mailbox.poll_send(&mut letter, &mut entry, 0, &mut Context::from_waker(&waker)) {
+        match mailbox.poll_send(
+            &mut letter,
+            &mut entry,
+            &MessageSender::NONE,
+            &mut Context::from_waker(&waker),
+        ) {
             Poll::Ready(Ok(wake)) => {
                 pass_on(mailbox, wake);
                 return true;
@@ -118,7 +129,12 @@ pub(super) fn is_notified(
 ) -> bool {
     bell.0.park(None);
     let mut context = Context::from_waker(Waker::noop());
-    match mailbox.poll_send(&mut None, &mut Some(entry), 0, &mut context) {
+    match mailbox.poll_send(
+        &mut None,
+        &mut Some(entry),
+        &MessageSender::NONE,
+        &mut context,
+    ) {
         Poll::Ready(sent) => sent.is_ok(),
         Poll::Pending => panic!("woken for nothing"),
     }

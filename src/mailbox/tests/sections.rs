@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::task::{Context, Poll, Waker};
 
 use super::super::{Batch, LineEntry, Mailbox};
+use crate::tracer::MessageSender;
 
 thread_local! {
     static COUNT: Cell<u32> = const { Cell::new(0) };
@@ -28,7 +29,7 @@ fn sections(f: impl FnOnce()) -> u32 {
 fn send(mailbox: &Mailbox<u64>, number: u64) -> Option<LineEntry<u64>> {
     let (mut message, mut entry) = (Some(number), None);
     let mut context = Context::from_waker(Waker::noop());
-    let sent = mailbox.poll_send(&mut message, &mut entry, 0, &mut context);
+    let sent = mailbox.poll_send(&mut message, &mut entry, &MessageSender::NONE, &mut context);
     assert_eq!(sent.is_pending(), entry.is_some());
     entry
 }

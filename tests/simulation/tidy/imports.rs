@@ -40,7 +40,8 @@ const LAYERS: [&[&str]; 8] = [
 /// The modules that the mailbox may import. It is in a layer above the runtime and does not know
 /// it.
 const MAILBOX_KNOWS: &[&str] = &[
-    "sync", "blocks", "contain", "error", "info", "instant", "lock", "stderr", "waiters", "mailbox",
+    "sync", "blocks", "contain", "error", "info", "instant", "lock", "stderr", "tracer", "waiters",
+    "mailbox",
 ];
 
 /// The cycles of imports that are allowed, each with its reason.

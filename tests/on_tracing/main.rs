@@ -1,5 +1,7 @@
 //! Events and spans for the subscribers of `tracing`, with the feature `tracing`.
 
+mod propagation;
+
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
 

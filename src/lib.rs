@@ -194,7 +194,7 @@ pub mod policy {
 /// [`Lines`](trace::Lines) writes lines. [`run`] obeys the variable `GREENROOM_LOG`, for example
 /// `GREENROOM_LOG=debug`. The [guide](docs::guide) reads some lines.
 pub mod trace {
-    pub use crate::runtime::RemoteSpan;
+    pub use crate::runtime::CarriedSpan;
     #[doc(hidden)]
     pub use crate::runtime::{is_noted, write_note};
     pub use crate::tracer::{

@@ -4,12 +4,15 @@
 # Lints and documentation of greenroom-http.
 clippy_http() {
     cargo clippy --locked --all-targets -p greenroom-http -- -D warnings
+    cargo clippy --locked -p greenroom-http --features tracing --test traces -- -D warnings
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p greenroom-http
 }
 
 # Tests of greenroom-http, over real sockets.
 http() {
     cargo test --locked -p greenroom-http
+    # Apart, since all else is checked without the feature.
+    cargo test --locked -p greenroom-http --features tracing --test traces
 }
 
 # Crowds of bad clients of greenroom-http in full. They are 10 000 connections in turn, and 1000 at

@@ -45,6 +45,12 @@
 //! `Listening on "127.0.0.1:5050"`, `Accepted "127.0.0.1:56586"` for each connection, and one for each
 //! answer, such as `GET /Xy?x=1 (status=200)`.
 //!
+//! With the feature `tracing` a trace of spans goes on from process to process, if the tracer of the
+//! runtime has both functions of [`Propagation::remote`](https://docs.rs/greenroom/latest/greenroom/trace/struct.Propagation.html#method.remote).
+//! A request is then answered within a span whose parent its field `traceparent` names. A field that is
+//! not as W3C has it is ignored, and so is `tracestate`. A client adds the field, with the span of its
+//! actor, which is below that of the asker. Otherwise the field is neither read nor sent.
+//!
 //! # Pages
 //! Two pages tell how a server and its runtime fare, if they are [mounted](ServerBuilder::mount):
 //! [`metrics`] for Prometheus, and [`actors_page`] for people. [`Mount::page`] makes one of the program, and

@@ -14,6 +14,7 @@ mod idle;
 mod scan;
 mod state;
 mod stream;
+mod traceparent;
 
 pub(crate) use authority::Authority;
 pub(crate) use clock::ConnectionClock;
@@ -23,3 +24,4 @@ pub(crate) use head::HttpRefusal;
 pub(crate) use idle::IdleSince;
 pub(crate) use state::ConnectionState;
 pub(crate) use stream::CheckedSocket;
+pub(crate) use traceparent::{TRACEPARENT, context_of, parse as parse_context};

@@ -90,8 +90,11 @@ pub trait CarriesSpans {
     /// Ends the span in which the actor handles a message, if there is one.
     fn handled(&self, actor: u64);
 
+    /// Returns whether spans have contexts for elsewhere.
+    fn has_contexts(&self) -> bool;
+
     /// Returns a new span for what has come from elsewhere with this context, or without one.
-    fn remote(&self, name: &str, context: Option<&str>) -> Option<Arc<dyn KeptSpan>>;
+    fn remote(&self, name: &str, context: Option<&str>) -> Arc<dyn KeptSpan>;
 
     /// Returns the context of the span that is current on this thread, for elsewhere.
     fn context(&self) -> Option<String>;

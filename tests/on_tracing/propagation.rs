@@ -10,7 +10,7 @@ use greenroom::policy::Simulated;
 use greenroom::spool::Spool;
 use greenroom::supervise::Restarts;
 use greenroom::time::sleep;
-use greenroom::trace::{Propagation, RemoteSpan, Tracer, Tracing};
+use greenroom::trace::{CarriedSpan, Propagation, Tracer, Tracing};
 use greenroom::{Address, AskError, Context, Reply, Runtime, actor, spawn};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
@@ -431,8 +431,8 @@ fn without_the_option_no_message_has_a_span() {
     let program = async {
         let sink = spawn!(sink(_), name = "sink");
         within("a", || sink.tell(1)).unwrap();
-        let remote = RemoteSpan::new("remote", Some("context"));
-        assert!(!remote.is_some() && RemoteSpan::context().is_none());
+        let remote = CarriedSpan::remote(|| unreachable!("it is not on"));
+        assert_eq!(CarriedSpan::current_context(), None);
         remote.in_scope(|| sink.tell(2)).unwrap();
         sink.join().await.unwrap();
     };
@@ -452,16 +452,14 @@ fn a_context_goes_to_another_process_and_comes_back_as_the_parent() {
         },
     );
     let seen = spans_with(Tracing.propagating(how), async {
-        assert_eq!(RemoteSpan::context(), None);
-        let context = within("out", RemoteSpan::context).unwrap();
+        assert_eq!(CarriedSpan::current_context(), None);
+        let context = within("out", CarriedSpan::current_context).unwrap();
         assert_eq!(context, "request");
         let sink = actor(sink::<u32>).name("sink").spawn();
-        let remote = RemoteSpan::new("in", Some(&context));
-        assert!(remote.is_some());
+        let remote = CarriedSpan::remote(|| ("in".into(), Some(context)));
         remote.in_scope(|| sink.tell(1)).unwrap();
-        RemoteSpan::new("alone", None)
-            .in_scope(|| sink.tell(2))
-            .unwrap();
+        let alone = CarriedSpan::remote(|| ("alone".into(), None));
+        alone.in_scope(|| sink.tell(2)).unwrap();
         sink.join().await.unwrap();
     });
     let expected = ["alone", "in", "out", "sink u32 < alone", "sink u32 < in"];

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_lite::future::or;
 use greenroom::time::{RetryIntervals, sleep, timeout};
+use greenroom::trace::CarriedSpan;
 use greenroom::{Context, Refusal, RefusalKind, Reply, Task};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
@@ -22,6 +23,7 @@ use super::exchange::Exchange;
 use crate::error::with_causes;
 use crate::reactor::Socket;
 use crate::values::answer::Answers;
+use crate::wire::{TRACEPARENT, parse_context};
 
 /// How often a request that is under way is looked at: its asker may have given it up.
 const LOOK: Duration = Duration::from_millis(250);
@@ -159,7 +161,12 @@ impl Upstream {
         };
         let request = Request::builder().method(Method::POST).uri(path);
         let request = request.header(HOST, &self.address).header(ACCEPT, accept);
-        let request = request.header(CONTENT_TYPE, "application/json");
+        let mut request = request.header(CONTENT_TYPE, "application/json");
+        // This actor handles the exchange in a span that is tied to that of the asker.
+        if let Some(context) = CarriedSpan::current_context().and_then(|text| parse_context(&text))
+        {
+            request = request.header(TRACEPARENT, context);
+        }
         let request = request.body(Full::new(body));
         request.map_err(|error| error.to_string())
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use greenroom::trace::CarriedSpan;
 use greenroom::{Context, Handle, Refusal, RefusalKind, actor};
 
 use super::connection::{Upstream, serve};
@@ -29,14 +30,16 @@ pub(super) async fn run(mut cx: Context<PoolMessage>, upstream: Arc<Upstream>, c
     };
     let mut connections: Vec<Handle<_, ()>> = (0..connections).map(connection).collect();
     let mut free: Vec<usize> = (0..connections.len()).rev().collect();
-    let mut queue: VecDeque<Box<dyn Exchange>> = VecDeque::new();
+    let mut queue: VecDeque<(Box<dyn Exchange>, CarriedSpan)> = VecDeque::new();
     while let Some(message) = cx.recv().await {
         match message {
             PoolMessage::Carry(exchange) if queue.len() >= ROOM => {
                 let why = format!("{ROOM} requests to {:?} wait", upstream.address);
                 exchange.refuse(Refusal::of(RefusalKind::Overloaded, why));
             }
-            PoolMessage::Carry(exchange) => queue.push_back(exchange),
+            PoolMessage::Carry(exchange) => {
+                queue.push_back((exchange, CarriedSpan::current()));
+            }
             PoolMessage::Free(number) => free.push(number),
             PoolMessage::Lost(number) => {
                 connections[number] = connection(number);
@@ -47,11 +50,14 @@ pub(super) async fn run(mut cx: Context<PoolMessage>, upstream: Arc<Upstream>, c
         while !queue.is_empty()
             && let Some(number) = free.pop()
         {
-            let exchange = queue.pop_front().expect("it is not empty");
+            let (exchange, span) = queue.pop_front().expect("it is not empty");
             let request = connections[number].request(|done| (exchange, done));
-            cx.on_answer(request, move |done| match done {
-                Ok(()) => PoolMessage::Free(number),
-                Err(_) => PoolMessage::Lost(number),
+            // Not within the span of the request that was answered just now.
+            span.in_scope(|| {
+                cx.on_answer(request, move |done| match done {
+                    Ok(()) => PoolMessage::Free(number),
+                    Err(_) => PoolMessage::Lost(number),
+                });
             });
         }
     }

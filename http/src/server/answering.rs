@@ -6,7 +6,7 @@ use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use greenroom::trace::{Level, note};
+use greenroom::trace::{CarriedSpan, Level, note};
 use hyper::body::{Body, Bytes};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{
@@ -22,7 +22,7 @@ use super::callers::{CallRefusal, Caller};
 use super::route::{RouteAnswer, guarded};
 use super::site::{RequestProgress, Site};
 use super::status::reason;
-use crate::wire::{ConnectionState, HttpRefusal};
+use crate::wire::{ConnectionState, HttpRefusal, context_of};
 
 /// The answer to a request. If it is dropped, the request is not wanted any more.
 pub(super) struct Answering<'a> {
@@ -37,6 +37,8 @@ pub(super) struct Answering<'a> {
     origin: Option<HeaderValue>,
     is_preflight: bool,
     progress: RequestProgress<'a>,
+    /// The span within which the request is answered, if spans go on from process to process.
+    span: CarriedSpan,
 }
 
 impl<'a> Answering<'a> {
@@ -56,6 +58,7 @@ impl<'a> Answering<'a> {
             origin: None,
             is_preflight,
             progress: RequestProgress::Answered(None),
+            span: CarriedSpan::default(),
         }
     }
 
@@ -90,7 +93,13 @@ impl<'a> Answering<'a> {
     /// Begins to answer the request, whose body is there, unless it is refused.
     pub(super) fn begin(&mut self, call: Result<Caller, CallRefusal>, body: Bytes) {
         self.progress = match call {
-            Ok(caller) => self.site.begin(&self.head, body, &caller, self.shared),
+            Ok(caller) => {
+                let head = &self.head;
+                self.span =
+                    CarriedSpan::remote(|| (self.site.shown(head), context_of(&head.headers)));
+                let begin = || self.site.begin(head, body, &caller, self.shared);
+                self.span.in_scope(begin)
+            }
             Err(refusal) => self.site.refuse_call(&self.head, refusal),
         };
     }
@@ -180,7 +189,7 @@ impl Future for Answering<'_> {
                 }
                 RequestProgress::Asks(asked) => {
                     // The code of the user's actors, types and pages may panic.
-                    let polled = guarded(|| asked.answered.as_mut().poll(cx));
+                    let polled = guarded(|| own.span.in_scope(|| asked.answered.as_mut().poll(cx)));
                     let answer = match polled {
                         Some(polled) => ready!(polled),
                         None => Ok(RouteAnswer::Failed("no answer can be made")),

@@ -162,6 +162,21 @@ impl Site {
         Ok(target)
     }
 
+    /// Returns the name of the span of a request: its method, and the page or the registered type.
+    pub(super) fn shown(&self, head: &Parts) -> String {
+        let path = head.uri.path();
+        let segment = path.rsplit('/').next().unwrap_or_default();
+        let of = match self.pages.contains_key(path) {
+            true => Some(path),
+            // No other part of a path is in a name: there are too many of them.
+            false => self.types.contains_key(segment).then_some(segment),
+        };
+        match of {
+            Some(of) => format!("{} {of}", head.method),
+            None => head.method.to_string(),
+        }
+    }
+
     /// Begins to answer a request whose body is there: with a page, by the actor of its type, or by
     /// that for all other types.
     pub(super) fn begin<'a>(

@@ -231,15 +231,18 @@ impl CarriesSpans for PropagatingTracing {
         drop((last, waiting));
     }
 
-    fn remote(&self, name: &str, context: Option<&str>) -> Option<Arc<dyn KeptSpan>> {
-        let remote = self.how.remote.as_ref()?;
+    fn has_contexts(&self) -> bool {
+        self.how.remote.is_some()
+    }
+
+    fn remote(&self, name: &str, context: Option<&str>) -> Arc<dyn KeptSpan> {
         let span = tracing::info_span!(
             target: "greenroom", parent: None, "remote", otel.name = name, otel.kind = "server", name,
         );
-        if let Some(context) = context {
+        if let (Some(remote), Some(context)) = (&self.how.remote, context) {
             (remote.join)(&span, context);
         }
-        Some(TiedSpan::keep(span, self.how.tie))
+        TiedSpan::keep(span, self.how.tie)
     }
 
     fn context(&self) -> Option<String> {

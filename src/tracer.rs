@@ -21,7 +21,7 @@ pub(crate) use call::{
 pub use event::{Event, EventKind, Level, LevelError, MessageSource};
 pub use lines::Lines;
 pub use note::{NoteKind, text_of};
-pub(crate) use sent::{MessageSender, SentSpan};
+pub(crate) use sent::{ForeignContext, MessageSender, SentSpan};
 #[cfg(feature = "tracing")]
 pub use spans::{Propagation, Tracing};
 pub(crate) use subject::Subject;

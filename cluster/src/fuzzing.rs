@@ -130,7 +130,7 @@ impl Desk {
 }
 
 /// Returns the hello of a node.
-fn hello(name: &str) -> Hello {
+pub(crate) fn hello(name: &str) -> Hello {
     let member = ClusterMember {
         name: name.into(),
         incarnation: 1,
@@ -140,11 +140,12 @@ fn hello(name: &str) -> Hello {
         member,
         lease: 5000,
         frame: FRAME as u32,
+        has_traces: false,
     }
 }
 
 impl ActorInbox for Desk {
-    fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered {
+    fn deliver(&self, link: &Arc<Link>, bytes: &[u8], _: Option<&str>) -> Delivered {
         let note = match decode::<Note>(link, bytes) {
             Ok(note) => note,
             Err(why) => return Delivered::Undecodable(why),
@@ -211,6 +212,10 @@ impl LinkOwner for Desk {
     /// Keeps the task and does not run it.
     fn spawn(&self, task: Boxed<()>) {
         lock(&self.tasks).push(task);
+    }
+
+    fn has_traces(&self) -> bool {
+        true
     }
 
     fn limits(&self) -> &Limits {

@@ -41,6 +41,8 @@ pub(crate) use pending::{LossCause, PendingReply};
 use table::LinkTable;
 pub(crate) use target::Target;
 
+use greenroom::trace::CarriedSpan;
+
 use crate::counts::NodeCounts;
 use crate::error::{Distance, RemoteAskError};
 
@@ -71,6 +73,8 @@ pub(crate) struct Link {
     is_clogged: AtomicBool,
     /// Whether no stream begins. It changes under the lock of those.
     is_ending: AtomicBool,
+    /// Whether the peer takes the contexts of traces.
+    takes_traces: AtomicBool,
     asks: Mutex<LinkTable<AskEntry>>,
     outgoing: Mutex<LinkTable<Arc<Outgoing>>>,
     incoming: Mutex<LinkTable<Arc<Incoming>>>,
@@ -111,6 +115,7 @@ impl Link {
         wire: Arc<dyn LinkWire>,
     ) -> Arc<Link> {
         Arc::new(Link {
+            takes_traces: AtomicBool::new(peer.has_traces),
             peer,
             owner,
             wire,
@@ -273,11 +278,8 @@ impl Link {
             return Ok(());
         }
         match frame {
-            LinkFrame::Message { stream } => match self.incoming(stream) {
-                Some(incoming) => incoming.message(self, payload),
-                // The stream has ended, and the sender does not know yet.
-                None => self.counts().stray.add(),
-            },
+            LinkFrame::Message { stream } => self.message(stream, payload, false),
+            LinkFrame::TracedMessage { stream } => self.message(stream, payload, true),
             LinkFrame::Open {
                 stream,
                 actor,
@@ -317,6 +319,10 @@ impl Link {
             LinkFrame::Unwanted { ask } => self.asker_is_gone(ask),
             LinkFrame::Publish(publication) => self.owner.peer_published(self, publication),
             LinkFrame::Withdraw { actor } => self.owner.peer_withdrew(self, actor),
+            // Relaxed: a context is left out, or not, and nothing else depends on it.
+            LinkFrame::Members(none) if none.is_empty() => {
+                self.takes_traces.store(true, Ordering::Relaxed);
+            }
             LinkFrame::Members(members) => self.owner.peer_named(self, members),
             LinkFrame::Bye => self.owner.peer_closed(self),
             LinkFrame::Unused => self.owner.peer_is_done(self),
@@ -324,6 +330,24 @@ impl Link {
             LinkFrame::Ping => {}
         }
         Ok(())
+    }
+
+    /// Takes a message of a stream. If it is traced, the context of the trace is before it.
+    fn message(self: &Arc<Self>, stream: u64, payload: &[u8], is_traced: bool) {
+        match self.incoming(stream) {
+            Some(incoming) => incoming.message(self, payload, is_traced),
+            // The stream has ended, and the sender does not know yet.
+            None => self.counts().stray.add(),
+        }
+    }
+
+    /// Returns the context of the span in which this thread sends, if both nodes have traces.
+    fn trace_context(&self) -> Option<String> {
+        // Relaxed: as above.
+        if !self.owner.has_traces() || !self.takes_traces.load(Ordering::Relaxed) {
+            return None;
+        }
+        CarriedSpan::current_context().filter(|context| context.len() <= frame::LONGEST_TEXT)
     }
 
     fn take_ask(&self, ask: u64) -> Option<Box<dyn SentAsk>> {

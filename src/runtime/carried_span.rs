@@ -4,9 +4,11 @@
 //! processes. What a span and a context are, the tracer of the runtime knows.
 
 use std::fmt;
+use std::sync::Arc;
 
+use super::context;
 use super::observed::{span_of_current, with_tracer};
-use crate::tracer::{self, SentSpan};
+use crate::tracer::{self, ForeignContext, SentSpan};
 
 /// A span to send messages within, later or for another process.
 ///
@@ -54,8 +56,14 @@ impl CarriedSpan {
     ///
     /// `describe` returns the name of the span and the context. It is called only if the tracer knows
     /// [contexts](crate::trace::Propagation::remote). Without a context, or with one that the tracer
-    /// does not accept, the span is the root of a trace.
+    /// does not accept, the span is the root of a trace. On a thread of no runtime, the tracer of a
+    /// receiver makes a span for each message that is sent [within](CarriedSpan::in_scope) this.
     pub fn remote(describe: impl FnOnce() -> (String, Option<String>)) -> Self {
+        if context::with_runtime(|runtime| runtime.is_none()) {
+            let (name, context) = describe();
+            let foreign = Arc::new(ForeignContext { name, context });
+            return CarriedSpan(SentSpan::keep(|| Some(Arc::new(foreign))));
+        }
         let (mut span, mut describe) = (SentSpan::NONE, Some(describe));
         with_tracer(&mut |tracer| {
             span = SentSpan::keep(|| {

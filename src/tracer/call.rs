@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 
 use super::event::{Event, EventKind, Level};
-use super::sent::{CarriesSpans, MessageSender, SentSpan};
+use super::sent::{CarriesSpans, MessageSender, SentSpan, foreign_context};
 use super::subject::Subject;
 use crate::contain::{OnDrop, contain};
 use crate::info::TaskInfo;
@@ -133,7 +133,14 @@ pub(crate) fn with_spans(tracer: &dyn Tracer, f: impl FnOnce(&dyn CarriesSpans))
 pub(crate) fn current_span(tracer: &dyn Tracer) -> SentSpan {
     SentSpan::keep(|| {
         let mut current = None;
-        with_spans(tracer, |spans| current = spans.current());
+        with_spans(tracer, |spans| {
+            current = match foreign_context() {
+                Some(foreign) if spans.has_contexts() => {
+                    Some(spans.remote(&foreign.name, foreign.context.as_deref()))
+                }
+                _ => spans.current(),
+            };
+        });
         current
     })
 }

@@ -4,6 +4,7 @@
 //! span takes no room without the feature `tracing`.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
@@ -69,6 +70,35 @@ impl SentSpan {
         let _leave = OnDrop(|| contain(|| leave.take().into_iter().for_each(|leave| leave())));
         f()
     }
+}
+
+/// A context of another process, where no tracer is known. The tracer of each receiver makes a span of
+/// it.
+pub(crate) struct ForeignContext {
+    pub(crate) name: String,
+    pub(crate) context: Option<String>,
+}
+
+crate::sync::thread_local! {
+    /// The context within which this thread sends, if that is of another process.
+    static FOREIGN: RefCell<Option<Arc<ForeignContext>>> = const { RefCell::new(None) };
+}
+
+impl KeptSpan for Arc<ForeignContext> {
+    fn enter(&self, _is_job: bool) -> Box<dyn FnOnce()> {
+        let outer = FOREIGN.try_with(|foreign| foreign.replace(Some(self.clone())));
+        Box::new(move || {
+            let _ = FOREIGN.try_with(|foreign| foreign.replace(outer.unwrap_or(None)));
+        })
+    }
+}
+
+/// Returns the context within which this thread sends, if that is of another process.
+pub(crate) fn foreign_context() -> Option<Arc<ForeignContext>> {
+    FOREIGN
+        .try_with(|foreign| foreign.borrow().clone())
+        .ok()
+        .flatten()
 }
 
 /// A span as what it is kept in sees it. It is dropped contained.

@@ -75,7 +75,7 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
 
     fn send_answer(&self, answer: &T) -> Result<(), Unanswered> {
         let head = LinkFrame::Answer { ask: self.ask };
-        let encoded = codec::contained(|| codec::encode(&self.link, &head, answer, None));
+        let encoded = codec::contained(|| codec::encode(&self.link, &head, None, answer, None));
         let (frame, asks) = match encoded {
             Ok(Ok(encoded)) => encoded,
             Ok(Err(EncodeError::TooLarge { bytes, limit })) => {

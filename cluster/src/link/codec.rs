@@ -74,11 +74,12 @@ impl Scope {
 /// The bytes of most frames: one allocation is enough for them.
 const USUAL_FRAME: usize = 64;
 
-/// Encodes `value` behind `head`. Returns a frame with its length, and the asks that wait for an
-/// answer to it. If that panics, the replies are lost.
+/// Encodes `value` behind `head`, and behind the context of a trace if there is one. Returns a frame with
+/// its length, and the asks that wait for an answer to it. If that panics, the replies are lost.
 pub(crate) fn encode<T: Serialize>(
     link: &Arc<Link>,
     head: &LinkFrame<'_>,
+    context: Option<&str>,
     value: &T,
     cause: Option<Arc<LossCause>>,
 ) -> Result<(Vec<u8>, SentAsks), EncodeError> {
@@ -91,7 +92,10 @@ pub(crate) fn encode<T: Serialize>(
     let (outcome, scope) = scope.around(|| {
         let mut buffer = Vec::with_capacity(USUAL_FRAME);
         buffer.resize(LENGTH, 0);
-        let head = postcard::to_extend(head, buffer)?;
+        let mut head = postcard::to_extend(head, buffer)?;
+        if let Some(context) = context {
+            head = postcard::to_extend(context, head)?;
+        }
         let limited = Limited {
             buffer: head,
             bytes: 0,

@@ -54,7 +54,8 @@ pub(crate) enum LinkFrame<'a> {
     Publish(Publication),
     /// The sender has this actor no more under its name.
     Withdraw { actor: u64 },
-    /// The nodes that the sender knows.
+    /// The nodes that the sender knows. Without any, the sender takes [traced](LinkFrame::TracedMessage)
+    /// messages: a node that does not know these learns nothing.
     Members(Vec<ClusterMember>),
     /// Nothing else was to be sent for a while.
     Ping,
@@ -65,6 +66,9 @@ pub(crate) enum LinkFrame<'a> {
     Unused,
     /// The sender uses the link, so it does not end.
     Used,
+    /// The context of a trace follows, and then a message of this stream. It is sent only to a node that
+    /// takes it.
+    TracedMessage { stream: u64 },
 }
 
 /// Why a stream ends on the side that receives.
@@ -163,6 +167,10 @@ pub(crate) struct Hello {
     pub(crate) lease: u32,
     /// The largest frame that the sender takes, in bytes.
     pub(crate) frame: u32,
+    /// Whether the node sends and takes the contexts of traces. The hello of a peer does not tell: that
+    /// would be no hello for a node that does not know contexts.
+    #[serde(skip)]
+    pub(crate) has_traces: bool,
 }
 
 impl Hello {
@@ -194,7 +202,10 @@ impl<'a> LinkFrame<'a> {
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<(LinkFrame<'a>, &'a [u8]), FrameError> {
         let malformed = |error: postcard::Error| FrameError::Malformed(error.to_string());
         let (frame, rest) = postcard::take_from_bytes::<LinkFrame<'a>>(bytes).map_err(malformed)?;
-        let has_payload = matches!(frame, LinkFrame::Message { .. } | LinkFrame::Answer { .. });
+        let has_payload = matches!(
+            frame,
+            LinkFrame::Message { .. } | LinkFrame::TracedMessage { .. } | LinkFrame::Answer { .. }
+        );
         if !has_payload && !rest.is_empty() {
             let text = format!("{} bytes follow its end", rest.len());
             return Err(FrameError::Malformed(text));
@@ -209,7 +220,7 @@ impl<'a> LinkFrame<'a> {
 }
 
 /// The bytes of a text about a fault. The rest is cut off, so that it fits into each frame.
-const LONGEST_TEXT: usize = 1 << 10;
+pub(super) const LONGEST_TEXT: usize = 1 << 10;
 
 /// Returns the begin of a text, short enough for each frame.
 pub(crate) fn short(mut text: String) -> String {

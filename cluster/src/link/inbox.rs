@@ -3,9 +3,12 @@
 //! It has a weak address, so it keeps the actor neither open nor alive.
 
 use std::any::Any;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_lite::future::Boxed;
+use greenroom::trace::CarriedSpan;
 use greenroom::{Refusal, RefusalKind, WeakAddress};
 
 use super::frame::Window;
@@ -14,8 +17,8 @@ use crate::remote::Remote;
 
 /// A published actor without its message type.
 pub(crate) trait ActorInbox: Send + Sync {
-    /// Decodes a message and puts it into the mailbox.
-    fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered;
+    /// Decodes a message and puts it into the mailbox, within a span whose parent is this context.
+    fn deliver(&self, link: &Arc<Link>, bytes: &[u8], context: Option<&str>) -> Delivered;
 
     fn kind(&self) -> &'static str;
 
@@ -42,17 +45,21 @@ pub(crate) struct TypedInbox<M> {
 }
 
 impl<M: Remote> ActorInbox for TypedInbox<M> {
-    fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered {
+    fn deliver(&self, link: &Arc<Link>, bytes: &[u8], context: Option<&str>) -> Delivered {
         let (message, replies) = match codec::decode_with_replies::<M>(link, bytes) {
             Ok(decoded) => decoded,
             Err(why) => return Delivered::Undecodable(why),
         };
-        match self.actor.tell(message) {
+        let described = |context: &str| (M::KIND.to_owned(), Some(context.to_owned()));
+        let span = context.map(|context| CarriedSpan::remote(|| described(context)));
+        let span = span.unwrap_or_default();
+        match span.in_scope(|| self.actor.tell(message)) {
             Ok(()) => Delivered::Taken,
             Err(full) if full.is_full() => {
                 let (actor, message) = (self.actor.clone(), full.into_inner());
                 Delivered::Full(Box::pin(async move {
-                    match actor.send(message).await {
+                    let mut sent = pin!(actor.send(message));
+                    match poll_fn(|cx| span.in_scope(|| sent.as_mut().poll(cx))).await {
                         // With this `overflow` a message is dropped, and the stream goes on.
                         Err(unsent) if unsent.is_full() => {
                             let why = Refusal::of(RefusalKind::Overloaded, unsent.to_string());

@@ -38,8 +38,8 @@ struct IncomingState {
     ungiven: (u32, u32),
     /// The messages and bytes that came and were not taken.
     under_way: (u32, u64),
-    /// The messages behind one that waits.
-    queue: VecDeque<Vec<u8>>,
+    /// The messages behind one that waits, and whether they are traced.
+    queue: VecDeque<(Vec<u8>, bool)>,
     /// The message that waits for room, and its bytes. The future is out while it is polled.
     waiting: Option<(Option<RoomWait>, usize)>,
     /// Wakes the task of that wait.
@@ -68,7 +68,7 @@ impl Incoming {
 
     /// Takes the bytes of a message. They wait behind another one, or go to the mailbox at once
     /// (IN-1). If that is full, a task of the link waits for room.
-    pub(crate) fn message(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) {
+    pub(crate) fn message(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8], is_traced: bool) {
         // The bytes count as under way until the mailbox has taken them (IN-2).
         let excess = {
             let mut state = lock(&self.state);
@@ -79,7 +79,7 @@ impl Incoming {
             state.under_way.1 += bytes.len() as u64;
             let excess = self.excess(&state, link);
             if excess.is_none() && state.waiting.is_some() {
-                state.queue.push_back(bytes.to_vec());
+                state.queue.push_back((bytes.to_vec(), is_traced));
                 return;
             }
             excess
@@ -87,7 +87,7 @@ impl Incoming {
         match excess {
             Some(why) => self.finish(link, StreamEnd::Excess(why)),
             None => {
-                if let Some(room) = self.deliver(link, bytes) {
+                if let Some(room) = self.deliver(link, bytes, is_traced) {
                     let mut state = lock(&self.state);
                     if state.is_over {
                         return;
@@ -118,9 +118,24 @@ impl Incoming {
     }
 
     /// Delivers a message. Returns the wait for room if there is none.
-    fn deliver(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) -> Option<RoomWait> {
+    fn deliver(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        bytes: &[u8],
+        is_traced: bool,
+    ) -> Option<RoomWait> {
         // The actor may be behind a map, whose closure may panic.
-        let delivered = codec::contained(|| self.inbox.deliver(link, bytes));
+        let (context, message) = match is_traced {
+            true => match postcard::take_from_bytes::<&str>(bytes) {
+                Ok((context, message)) => (Some(context), message),
+                Err(error) => {
+                    self.undecodable(link, format!("its context is malformed: {error}"));
+                    return None;
+                }
+            },
+            false => (None, bytes),
+        };
+        let delivered = codec::contained(|| self.inbox.deliver(link, message, context));
         match delivered.unwrap_or_else(Delivered::Undecodable) {
             Delivered::Taken => self.taken(link, bytes.len()),
             Delivered::Full(room) => return Some(room),
@@ -247,8 +262,10 @@ impl Incoming {
                 }
                 next
             };
-            let Some(bytes) = next else { return false };
-            if let Some(room) = self.deliver(link, &bytes) {
+            let Some((bytes, is_traced)) = next else {
+                return false;
+            };
+            if let Some(room) = self.deliver(link, &bytes, is_traced) {
                 let mut state = lock(&self.state);
                 // The stream may have ended during the delivery (IN-3).
                 if !state.is_over {

@@ -273,8 +273,13 @@ impl Outgoing {
         cause: Option<Arc<LossCause>>,
     ) -> Result<(Arc<Link>, Vec<u64>), Distance> {
         let (link, stream) = (permit.link.clone(), permit.number);
-        let head = LinkFrame::Message { stream };
-        let encoded = codec::encode(&link, &head, message, cause).map_err(|error| match error {
+        let context = link.trace_context();
+        let head = match context {
+            None => LinkFrame::Message { stream },
+            Some(_) => LinkFrame::TracedMessage { stream },
+        };
+        let encoded = codec::encode(&link, &head, context.as_deref(), message, cause);
+        let encoded = encoded.map_err(|error| match error {
             EncodeError::TooLarge { bytes, limit } => Distance::TooLarge { bytes, limit },
             EncodeError::Failed(why) => Distance::Unencodable(why),
         })?;

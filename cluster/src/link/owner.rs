@@ -59,6 +59,9 @@ pub(crate) trait LinkOwner: Send + Sync {
     /// Runs a task on the thread of the links.
     fn spawn(&self, task: Boxed<()>);
 
+    /// Returns whether the contexts of traces go over the links of the node.
+    fn has_traces(&self) -> bool;
+
     fn limits(&self) -> &Limits;
 
     fn counts(&self) -> &NodeCounts;

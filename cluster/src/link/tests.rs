@@ -468,3 +468,41 @@ fn a_value_that_panics_when_it_is_refused_is_an_error() {
     let why = super::decode::<Bomb>(&link, &[1, 2]).err().unwrap();
     assert_eq!(why, "1 bytes follow its end");
 }
+
+#[test]
+fn a_traced_message_is_taken_behind_its_context() {
+    let (_desk, link, wire) = Desk::link();
+    open(&link, 1);
+    let traced = LinkFrame::TracedMessage { stream: 1 };
+    let context = postcard::to_allocvec("a context").unwrap();
+    let message = [&context[..], &note("answer", 5)].concat();
+    take(&link, &traced, &message).unwrap();
+    assert_eq!(went(&wire), ["Answer { ask: 5 }"]);
+    // A length that is longer than what follows.
+    take(&link, &traced, &[100, b'x']).unwrap();
+    let went = went(&wire);
+    assert!(
+        went[0].contains("Undecodable(\"its context is malformed"),
+        "{went:?}"
+    );
+}
+
+#[test]
+fn frames_have_the_bytes_that_earlier_versions_know_and_a_traced_message_is_behind_them() {
+    let bytes = |frame: LinkFrame<'_>| frame.encode()[LENGTH..].to_vec();
+    assert_eq!(bytes(LinkFrame::Message { stream: 300 }), [1, 172, 2]);
+    // What a node with traces says first is no news for one without.
+    assert_eq!(bytes(LinkFrame::Members(Vec::new())), [11, 0]);
+    assert_eq!(bytes(LinkFrame::Used), [15]);
+    assert_eq!(
+        bytes(LinkFrame::TracedMessage { stream: 300 }),
+        [16, 172, 2]
+    );
+    // The option of a node is not in its hello.
+    let hello = |has_traces| {
+        let mut hello = crate::fuzzing::hello("a");
+        hello.has_traces = has_traces;
+        postcard::to_allocvec(&hello).unwrap()
+    };
+    assert_eq!(hello(true), hello(false));
+}

@@ -52,6 +52,7 @@ pub struct NodeBuilder {
     lease: Duration,
     limits: Limits,
     net: Option<SimNet>,
+    has_traces: bool,
     #[cfg(feature = "nats")]
     nats: Option<Nats>,
 }
@@ -65,6 +66,7 @@ impl NodeBuilder {
             lease: Duration::from_secs(5),
             limits: Limits::default(),
             net: None,
+            has_traces: false,
             #[cfg(feature = "nats")]
             nats: None,
         }
@@ -130,6 +132,19 @@ impl NodeBuilder {
     /// Sets the limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sends the context of the span in which a message is sent along with the message, and takes those of
+    /// other nodes. By default neither is done.
+    ///
+    /// It has an effect if the tracer of a runtime knows
+    /// [contexts](greenroom::trace::CarriedSpan::current_context). A message to a node with this option is
+    /// then larger, with W3C's contexts by 56 bytes. Nodes without it get none, also those of earlier
+    /// versions. A message that is sent before the node has come up here, to an address that came from a
+    /// third node, may have none.
+    pub fn traces(mut self) -> Self {
+        self.has_traces = true;
         self
     }
 
@@ -217,6 +232,7 @@ impl NodeBuilder {
             },
             lease: u32::try_from(self.lease.as_millis()).unwrap_or(u32::MAX),
             frame: u32::try_from(self.limits.frame).unwrap_or(u32::MAX),
+            has_traces: self.has_traces,
         }
     }
 }

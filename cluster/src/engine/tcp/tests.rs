@@ -137,6 +137,7 @@ async fn greet(
         member,
         lease,
         frame,
+        has_traces: false,
     };
     let mut bytes = MAGIC.to_vec();
     bytes.extend(VERSION.to_le_bytes());
@@ -391,6 +392,7 @@ fn a_node_that_cannot_open_leaves_no_listener() {
         member,
         lease,
         frame,
+        has_traces: false,
     };
     let engine = Tcp::new(None, Vec::new());
     let state = NodeState::new(hello, Limits::default(), Arc::new(engine.clone()));

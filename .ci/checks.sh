@@ -5,6 +5,7 @@ set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml COMPARISON=benches/comparison/Cargo.toml
 readonly SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml
+readonly OTEL=examples/otel/Cargo.toml
 readonly TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml SPEED=benches/speed/Cargo.toml
 # The tests of behaviour, a program for each subject.
 readonly BEHAVIOUR='--test actors --test supervision --test services --test threads --test runtime

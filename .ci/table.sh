@@ -77,6 +77,7 @@ readonly TABLE='
   durable_all           3600  beside  all   failed   valgrind . durable/bench
   durable_bench         1800  beside  all   failed   clippy durable/bench durable/bench/apalis
   clippy_winit           300  beside  all   failed   clippy examples/winit
+  otel                   900  beside  all   failed   clippy examples/otel
   peers                  900  beside  all   failed   benches/peers
   comparison             900  beside  all   failed   benches/comparison
   asan_kept             3600  beside  all   failed   .

@@ -303,6 +303,12 @@ sdl() {
         target/sdl/release/life --bench
 }
 
+# Lints of examples/otel, and the tree that it prints.
+otel() {
+    cargo clippy --locked --all-targets --manifest-path "$OTEL" --target-dir target/otel -- -D warnings
+    cargo test --locked --manifest-path "$OTEL" --target-dir target/otel
+}
+
 # Lints of examples/winit.
 clippy_winit() {
     cargo clippy --locked --all-targets --manifest-path "$WINIT" --target-dir target/winit \

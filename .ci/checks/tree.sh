@@ -80,7 +80,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/(comparison|peers|speed)|examples/(sdl|winit)|cluster|console|durable|http|soak|tokio|tests/mistakes|xtask)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/(comparison|peers|speed)|examples/(otel|sdl|winit)|cluster|console|durable|http|soak|tokio|tests/mistakes|xtask)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi

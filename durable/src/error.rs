@@ -169,7 +169,10 @@ impl fmt::Display for StoreOpenError {
         write!(f, "{}: ", self.path.display())?;
         match &self.why {
             StoreOpenProblem::Network { system } => {
-                write!(f, "the file is on {system}, a network file system")
+                write!(
+                    f,
+                    "no store may be on a network file system, and the file is on {system}"
+                )
             }
             StoreOpenProblem::Foreign => f.write_str("the file is a database of another program"),
             StoreOpenProblem::Newer { found, known } => {

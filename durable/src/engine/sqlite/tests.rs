@@ -139,6 +139,11 @@ fn network_file_systems_are_known_by_their_numbers() {
     assert_eq!(network_system(0xfe53_4d42), Some("SMB"));
     // ext4 and tmpfs.
     assert_eq!([0xef53, 0x0102_1994].map(network_system), [None; 2]);
+    let system = network_system(0x6573_5546).unwrap();
+    let (path, why) = (PathBuf::from("a.db"), StoreOpenProblem::Network { system });
+    let text = crate::StoreOpenError { path, why }.to_string();
+    let expected = "and the file is on FUSE, which may be one";
+    assert!(text.ends_with(expected), "{text}");
 }
 
 #[test]

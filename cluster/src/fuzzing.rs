@@ -130,7 +130,7 @@ impl Desk {
 }
 
 /// Returns the hello of a node.
-pub(crate) fn hello(name: &str) -> Hello {
+fn hello(name: &str) -> Hello {
     let member = ClusterMember {
         name: name.into(),
         incarnation: 1,
@@ -140,7 +140,7 @@ pub(crate) fn hello(name: &str) -> Hello {
         member,
         lease: 5000,
         frame: FRAME as u32,
-        has_traces: false,
+        features: 0,
     }
 }
 

@@ -73,8 +73,6 @@ pub(crate) struct Link {
     is_clogged: AtomicBool,
     /// Whether no stream begins. It changes under the lock of those.
     is_ending: AtomicBool,
-    /// Whether the peer takes the contexts of traces.
-    takes_traces: AtomicBool,
     asks: Mutex<LinkTable<AskEntry>>,
     outgoing: Mutex<LinkTable<Arc<Outgoing>>>,
     incoming: Mutex<LinkTable<Arc<Incoming>>>,
@@ -115,7 +113,6 @@ impl Link {
         wire: Arc<dyn LinkWire>,
     ) -> Arc<Link> {
         Arc::new(Link {
-            takes_traces: AtomicBool::new(peer.has_traces),
             peer,
             owner,
             wire,
@@ -319,10 +316,6 @@ impl Link {
             LinkFrame::Unwanted { ask } => self.asker_is_gone(ask),
             LinkFrame::Publish(publication) => self.owner.peer_published(self, publication),
             LinkFrame::Withdraw { actor } => self.owner.peer_withdrew(self, actor),
-            // Relaxed: a context is left out, or not, and nothing else depends on it.
-            LinkFrame::Members(none) if none.is_empty() => {
-                self.takes_traces.store(true, Ordering::Relaxed);
-            }
             LinkFrame::Members(members) => self.owner.peer_named(self, members),
             LinkFrame::Bye => self.owner.peer_closed(self),
             LinkFrame::Unused => self.owner.peer_is_done(self),
@@ -343,8 +336,7 @@ impl Link {
 
     /// Returns the context of the span in which this thread sends, if both nodes have traces.
     fn trace_context(&self) -> Option<String> {
-        // Relaxed: as above.
-        if !self.owner.has_traces() || !self.takes_traces.load(Ordering::Relaxed) {
+        if !self.owner.has_traces() || !self.peer.has_traces() {
             return None;
         }
         CarriedSpan::current_context().filter(|context| context.len() <= frame::LONGEST_TEXT)

@@ -2,8 +2,8 @@
 
 use super::codec::{decode, encode};
 use super::frame::{
-    ClusterMember, Hello, LENGTH, LinkFrame, Publication, StreamEnd, Unanswered, Window,
-    WireRefusal, first, framed,
+    ClusterMember, Hello, LENGTH, LinkFrame, Publication, StreamEnd, TRACES, Unanswered,
+    Window, WireRefusal, first, framed,
 };
 use super::{LinkOwner, Target};
 use crate::address::RemoteAddress;
@@ -100,6 +100,7 @@ fn frames() -> Vec<LinkFrame<'static>> {
         LinkFrame::Bye,
         LinkFrame::Unused,
         LinkFrame::Used,
+        LinkFrame::TracedMessage { stream: 300 },
     ];
     let frames = first.into_iter().chain(ends()).chain(answers());
     frames.chain(last).collect()
@@ -123,6 +124,7 @@ fn a_hello_of_version_0_1_0_is_read_and_written() {
         member: member(),
         lease: 5000,
         frame: 1 << 20,
+        features: TRACES,
     };
     let decode = |bytes: &[u8]| postcard::from_bytes(behind_length(bytes)).unwrap();
     compare(
@@ -145,7 +147,7 @@ fn addresses_of_version_0_1_0_are_read_and_written_in_messages() {
     };
     let address = RemoteAddress::<Note>::new(desk.outgoing(target));
     let head = LinkFrame::Message { stream: 300 };
-    let encode = |_: &_| encode(&link, &head, &address, None).unwrap().0;
+    let encode = |_: &_| encode(&link, &head, None, &address, None).unwrap().0;
     let decode = |bytes: &[u8]| {
         let (head, payload) = LinkFrame::decode(behind_length(bytes)).unwrap();
         let address = decode::<RemoteAddress<Note>>(&link, payload).unwrap();

@@ -54,8 +54,7 @@ pub(crate) enum LinkFrame<'a> {
     Publish(Publication),
     /// The sender has this actor no more under its name.
     Withdraw { actor: u64 },
-    /// The nodes that the sender knows. Without any, the sender takes [traced](LinkFrame::TracedMessage)
-    /// messages: a node that does not know these learns nothing.
+    /// The nodes that the sender knows.
     Members(Vec<ClusterMember>),
     /// Nothing else was to be sent for a while.
     Ping,
@@ -66,8 +65,8 @@ pub(crate) enum LinkFrame<'a> {
     Unused,
     /// The sender uses the link, so it does not end.
     Used,
-    /// The context of a trace follows, and then a message of this stream. It is sent only to a node that
-    /// takes it.
+    /// The context of a trace follows, and then a message of this stream. It is sent only to a node with
+    /// the feature [`TRACES`].
     TracedMessage { stream: u64 },
 }
 
@@ -167,15 +166,20 @@ pub(crate) struct Hello {
     pub(crate) lease: u32,
     /// The largest frame that the sender takes, in bytes.
     pub(crate) frame: u32,
-    /// Whether the node sends and takes the contexts of traces. The hello of a peer does not tell: that
-    /// would be no hello for a node that does not know contexts.
-    #[serde(skip)]
-    pub(crate) has_traces: bool,
+    /// What the sender takes beyond this version of the protocol, as bits. Unknown ones are ignored.
+    pub(crate) features: u32,
 }
+
+/// The feature of a node that sends and takes the contexts of traces.
+pub(crate) const TRACES: u32 = 1;
 
 impl Hello {
     pub(crate) fn lease(&self) -> Duration {
         Duration::from_millis(self.lease.into())
+    }
+
+    pub(crate) fn has_traces(&self) -> bool {
+        self.features & TRACES != 0
     }
 }
 

@@ -486,23 +486,3 @@ fn a_traced_message_is_taken_behind_its_context() {
         "{went:?}"
     );
 }
-
-#[test]
-fn frames_have_the_bytes_that_earlier_versions_know_and_a_traced_message_is_behind_them() {
-    let bytes = |frame: LinkFrame<'_>| frame.encode()[LENGTH..].to_vec();
-    assert_eq!(bytes(LinkFrame::Message { stream: 300 }), [1, 172, 2]);
-    // What a node with traces says first is no news for one without.
-    assert_eq!(bytes(LinkFrame::Members(Vec::new())), [11, 0]);
-    assert_eq!(bytes(LinkFrame::Used), [15]);
-    assert_eq!(
-        bytes(LinkFrame::TracedMessage { stream: 300 }),
-        [16, 172, 2]
-    );
-    // The option of a node is not in its hello.
-    let hello = |has_traces| {
-        let mut hello = crate::fuzzing::hello("a");
-        hello.has_traces = has_traces;
-        postcard::to_allocvec(&hello).unwrap()
-    };
-    assert_eq!(hello(true), hello(false));
-}

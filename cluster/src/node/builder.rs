@@ -14,7 +14,7 @@ use crate::engine::nats::Nats;
 use crate::engine::tcp::SocketOptions;
 use crate::error::OpenError;
 use crate::limits::Limits;
-use crate::link::frame::{ClusterMember, Hello};
+use crate::link::frame::{ClusterMember, Hello, TRACES};
 use crate::sim_net::SimNet;
 
 /// The longest lease.
@@ -140,9 +140,7 @@ impl NodeBuilder {
     ///
     /// It has an effect if the tracer of a runtime knows
     /// [contexts](greenroom::trace::CarriedSpan::current_context). A message to a node with this option is
-    /// then larger, with W3C's contexts by 56 bytes. Nodes without it get none, also those of earlier
-    /// versions. A message that is sent before the node has come up here, to an address that came from a
-    /// third node, may have none.
+    /// then larger, with W3C's contexts by 56 bytes. Nodes without it get none.
     pub fn traces(mut self) -> Self {
         self.has_traces = true;
         self
@@ -232,7 +230,7 @@ impl NodeBuilder {
             },
             lease: u32::try_from(self.lease.as_millis()).unwrap_or(u32::MAX),
             frame: u32::try_from(self.limits.frame).unwrap_or(u32::MAX),
-            has_traces: self.has_traces,
+            features: if self.has_traces { TRACES } else { 0 },
         }
     }
 }

@@ -131,10 +131,6 @@ impl NodeState {
             if peers.is_closed {
                 return Err("the node is closed".into());
             }
-            // Before the names, so that it is known before the first message to an actor.
-            if self.hello.has_traces {
-                link.push(&LinkFrame::Members(Vec::new()).encode());
-            }
             // STATE-1
             for publication in peers.own_publications() {
                 link.push(&LinkFrame::Publish(publication).encode());
@@ -442,7 +438,7 @@ impl LinkOwner for NodeState {
     }
 
     fn has_traces(&self) -> bool {
-        self.hello.has_traces
+        self.hello.has_traces()
     }
 
     fn limits(&self) -> &Limits {

@@ -54,7 +54,7 @@ fn hello(name: &str, incarnation: u128, addresses: Vec<String>) -> Hello {
         member,
         lease,
         frame,
-        has_traces: false,
+        features: 0,
     }
 }
 

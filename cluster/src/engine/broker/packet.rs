@@ -116,6 +116,7 @@ mod tests {
             member,
             lease: 5000,
             frame: 1 << 20,
+            features: 0,
         };
         let (epoch, connection) = (9, "server/1".into());
         let greeting = Greeting { hello, connection };

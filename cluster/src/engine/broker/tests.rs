@@ -33,7 +33,7 @@ impl End {
             member,
             lease,
             frame,
-            has_traces: false,
+            features: 0,
         };
         let carrier: Arc<dyn LinkEngine> = Arc::new(engine.clone());
         let state = NodeState::new(hello, Limits::default(), carrier);

@@ -137,7 +137,7 @@ async fn greet(
         member,
         lease,
         frame,
-        has_traces: false,
+        features: 0,
     };
     let mut bytes = MAGIC.to_vec();
     bytes.extend(VERSION.to_le_bytes());
@@ -392,7 +392,7 @@ fn a_node_that_cannot_open_leaves_no_listener() {
         member,
         lease,
         frame,
-        has_traces: false,
+        features: 0,
     };
     let engine = Tcp::new(None, Vec::new());
     let state = NodeState::new(hello, Limits::default(), Arc::new(engine.clone()));

@@ -354,11 +354,13 @@ fn a_shutdown_passes_on_what_its_actors_leave() {
         for grace in [Duration::ZERO, WATCH] {
             let runtime = Runtime::builder().workers(1).grace(grace);
             let runtime = runtime.build().unwrap();
-            let (begun, log) = (Gate::default(), undelivered.clone());
-            let has_begun = begun.clone();
+            let (begun, told, log) = (Gate::default(), Gate::default(), undelivered.clone());
+            let (has_begun, are_told) = (begun.clone(), told.clone());
             let actor = actor(move |mut cx: Context<u32>| async move {
                 cx.recv().await;
                 has_begun.open();
+                // It does not end before the others are in its mailbox.
+                are_told.pass();
                 if grace.is_zero() {
                     std::future::pending().await
                 }
@@ -369,6 +371,7 @@ fn a_shutdown_passes_on_what_its_actors_leave() {
                 actor.tell(number).unwrap();
             }
             begun.pass();
+            told.open();
             drive(runtime.shutdown());
             // The shutdown waits for the calls.
             assert_eq!(undelivered.take(), [2, 3]);

@@ -12,7 +12,7 @@ use crate::task::TaskInfo;
 /// The number of faults that are kept.
 const KEPT: usize = 64;
 
-/// A fault that is not long ago, as [`Runtime::faults`] returns it.
+/// A fault that is not long ago, as [`Runtime::faults`](crate::Runtime::faults) returns it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RecentFault {

@@ -31,7 +31,7 @@ use crate::contain::KeptWaker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
 use crate::task::{
-    self, Ending, Header, LiveIndex, Look, NotedWaits, SampledTurns, TaskInfo, TaskKey,
+    self, Ending, Header, LiveIndex, Look, NotedWaits, SampledTurns, TaskInfo, TaskKey, TurnTimes,
 };
 
 pub(crate) struct LiveCells {
@@ -56,6 +56,8 @@ struct CellShard {
     waits: Vec<(u64, NotedWaits)>,
     /// The samples of cells that had enough turns.
     samples: BTreeMap<usize, CellSamples>,
+    /// The times of all timed turns, also of cells that have ended.
+    times: TurnTimes,
     wakers: Slab<KeptWaker>,
 }
 
@@ -169,11 +171,24 @@ impl LiveCells {
             return;
         };
         let mut shard = self.shards[index].lock();
+        let shard = &mut *shard;
         let (sampled, anew) = shard.samples.entry(key).or_default();
         match took {
-            Some(took) => sampled.add(took),
+            Some(took) => {
+                sampled.add(took);
+                shard.times.add(took);
+            }
             None => *anew += 1,
         }
+    }
+
+    /// Returns the times of all turns that were timed.
+    pub(crate) fn turn_times(&self) -> TurnTimes {
+        let mut times = TurnTimes::default();
+        for shard in &self.shards {
+            times.add_all(&shard.lock().times);
+        }
+        times
     }
 
     /// Returns what the cells wait for that waited for something else than a message at the end of

@@ -147,6 +147,7 @@ impl Inner {
             pinned: self.hosts.len(),
             blocking: self.blocking.stats(),
             is_counting: self.options.counting,
+            turn_times: self.live.turn_times(),
             actors: Vec::new(),
         }
     }

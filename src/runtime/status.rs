@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::blocking_pool::BlockingStats;
 use crate::instant::Instant;
 use crate::scheduler::WorkerStats;
-use crate::task::{SampledTurns, TaskInfo};
+use crate::task::{SampledTurns, TaskInfo, TurnTimes};
 
 /// Statistics of a runtime: what it has done since it was built, and what it has to do.
 ///
@@ -44,6 +44,8 @@ pub struct Stats {
     pub blocking: BlockingStats,
     /// Whether the turns and messages of actors are [counted](crate::Builder::counting).
     pub is_counting: bool,
+    /// How long the turns of actors took that were timed: one in 64 of each actor.
+    pub turn_times: TurnTimes,
     /// The live actors of this runtime, including those on pinned threads and detached ones, in no
     /// particular order.
     pub actors: Vec<ActorStatus>,

@@ -1,6 +1,8 @@
 //! What a runtime counts of its actors: turns, messages, the highest fill of a mailbox, and samples.
 
-use greenroom::{ActorStatus, Address, Context, Reply, Runtime, SampledTurns, actor, yield_now};
+use greenroom::{
+    ActorStatus, Address, Context, Reply, Runtime, SampledTurns, TurnTimes, actor, yield_now,
+};
 
 use crate::support::{Home, WATCH, in_every_home, within};
 
@@ -109,12 +111,39 @@ fn one_turn_in_64_is_timed(home: &Home) {
         home.block_on(actor.ask(Word::Ask)).unwrap();
     }
     let ActorStatus { turns, sampled, .. } = settled(home);
+    let times = home.runtime.stats().turn_times;
+    // Those of pinned threads are not among them.
+    let counted: u64 = times.counts.iter().sum();
+    assert!(
+        counted == sampled.turns && times.total == sampled.busy || counted == 0,
+        "{times:?}"
+    );
     // The 63rd turn, and each 64th after that.
     assert_eq!(sampled.turns, (turns + 1) / 64, "{turns} turns");
     assert!(
         sampled.turns >= 1 && sampled.longest <= sampled.busy,
         "{sampled:?}"
     );
+}
+
+#[test]
+fn the_times_of_turns_stay_when_their_actor_has_ended() {
+    within(WATCH, || {
+        let home = Home::built(1, Runtime::builder());
+        let actor = home.spawn(actor(answers));
+        for _ in 0..200 {
+            home.block_on(actor.ask(Word::Ask)).unwrap();
+        }
+        let ActorStatus { sampled, .. } = settled(&home);
+        home.block_on(actor.join()).unwrap();
+        let times = home.runtime.stats().turn_times;
+        assert!(sampled.turns >= 1);
+        assert!(
+            times.counts.iter().sum::<u64>() >= sampled.turns,
+            "{times:?}"
+        );
+        assert!(times.total >= sampled.busy, "{times:?}");
+    });
 }
 
 #[test]
@@ -126,5 +155,6 @@ fn a_runtime_that_does_not_count_shows_zeros() {
         let status = settled(&home);
         assert_eq!((status.turns, status.messages, status.highest), (0, 0, 0));
         assert_eq!(status.sampled, SampledTurns::default());
+        assert_eq!(home.runtime.stats().turn_times, TurnTimes::default());
     });
 }

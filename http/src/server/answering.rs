@@ -5,6 +5,7 @@ use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use greenroom::trace::{CarriedSpan, Level, note};
 use hyper::body::{Body, Bytes};
@@ -31,6 +32,8 @@ pub(super) struct Answering<'a> {
     head: Parts,
     /// The number of the request in its connection.
     number: u64,
+    /// When the head of the request was there, if that is measured.
+    begun: Option<Instant>,
     /// The connection goes on after the answer.
     goes_on: bool,
     /// The origin of another page that may read the answer, and whether it asks first.
@@ -54,6 +57,7 @@ impl<'a> Answering<'a> {
             shared,
             head,
             number,
+            begun: site.is_measured.then(Instant::now),
             goes_on: true,
             origin: None,
             is_preflight,
@@ -177,6 +181,8 @@ impl Future for Answering<'_> {
     /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let own = self.get_mut();
+        // A request that asks nothing counts as one for no type.
+        let mut statuses = &own.site.counts.others;
         let mut response = loop {
             match &mut own.progress {
                 RequestProgress::Reads { call, body } => {
@@ -194,6 +200,7 @@ impl Future for Answering<'_> {
                         Some(polled) => ready!(polled),
                         None => Ok(RouteAnswer::Failed("no answer can be made")),
                     };
+                    statuses = asked.statuses;
                     let used = mem::take(&mut own.head.headers);
                     let response = own.site.complete(asked, answer, used);
                     own.progress = RequestProgress::Answered(None);
@@ -205,6 +212,9 @@ impl Future for Answering<'_> {
             }
         };
         own.complete(&mut response);
+        if let Some(begun) = own.begun {
+            statuses.took(begun.elapsed());
+        }
         Poll::Ready(Ok(response))
     }
 }

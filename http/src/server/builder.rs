@@ -23,7 +23,7 @@ use crate::limits::Limits;
 use crate::message::{HttpRequest, HttpResponse};
 use crate::reactor::GivenListener;
 use crate::values::answer::Answers;
-use crate::view::Mount;
+use crate::view::{METRICS_PATH, Mount};
 
 /// A server, which listens until it is stopped or dropped.
 ///
@@ -465,6 +465,7 @@ impl ServerBuilder {
             in_flight: AtomicUsize::new(0),
             unsent: Arc::default(),
             counts: Counts::default(),
+            is_measured: self.pages.contains_key(METRICS_PATH),
             pages: self.pages,
             proxies: self.proxies,
             by_peer: Arc::default(),

@@ -46,6 +46,8 @@ pub(super) struct Site {
     pub(super) counts: Counts,
     /// The pages by their paths.
     pub(super) pages: BTreeMap<&'static str, Mount>,
+    /// The times of requests are measured, since a page shows them.
+    pub(super) is_measured: bool,
     pub(super) proxies: Proxies,
     /// The requests for which actors work, by the clients of proxies.
     pub(super) by_peer: Arc<PeerRequests>,
@@ -68,7 +70,7 @@ pub(super) struct Asked<'a> {
     pub(super) answered: AnswerFuture<'a>,
     accepts: Accepts,
     /// Where its status is counted.
-    statuses: &'a Statuses,
+    pub(super) statuses: &'a Statuses,
     _in_flight: Option<InFlightRequest<'a>>,
 }
 

@@ -1,21 +1,28 @@
 //! `/metrics`: numbers for Prometheus, as OpenMetrics text.
 //!
-//! The names do not change between versions. All begin with `greenroom_`.
+//! The names do not change between versions. All begin with `greenroom_`, but for those that OpenTelemetry
+//! gives. No label has the number or the name of an actor.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use greenroom::spool::SpoolStatus;
-use greenroom::{Runtime, Stats};
+use greenroom::{Runtime, Stats, TurnTimes};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::{Registry, Unit};
 
 use super::count_book::CountBook;
 use super::mount::Mount;
 use crate::counts::Numbers;
 use crate::message::HttpResponse;
+
+/// Where the page is. A server that has a page there measures its requests.
+pub(crate) const METRICS_PATH: &str = "/metrics";
 
 /// Returns the page `/metrics`, with numbers for Prometheus.
 ///
@@ -25,7 +32,9 @@ use crate::message::HttpResponse;
 /// | `greenroom_local_queue` | gauge | `worker` |
 /// | `greenroom_injector`, `greenroom_tasks`, `greenroom_actors`, `greenroom_waiting_messages` | gauge | |
 /// | `greenroom_messages_total` | counter | |
+/// | `greenroom_turn_duration_seconds` | histogram | |
 /// | `greenroom_build_info` | info | `version` |
+/// | `http_server_request_duration_seconds` | histogram | `http_route` |
 /// | `greenroom_http_requests_total` | counter | `type`, `status` |
 /// | `greenroom_http_limits_total` | counter | `limit` |
 /// | `greenroom_http_refused_callers_total` | counter | `cause` |
@@ -40,6 +49,15 @@ use crate::message::HttpResponse;
 /// they lived: what an actor handles between that and its end is missing. A request is in flight while
 /// an actor works for it.
 ///
+/// A request takes from the time when its head is complete until the head of its answer is made: it has
+/// the time of its body, of the ask, and of the mailbox in between. Its route is the registered type; it
+/// is empty for a page, and for a request that is refused. With this page a request costs two looks at the
+/// clock and two additions more: 0.25 µs on a virtual machine with a slow clock. Of the turns of actors on workers one in 64 is measured, unless the
+/// runtime [does not count](greenroom::Builder::counting). Not measured are the time that a message waits
+/// in a mailbox and that of an ask between actors: either would cost each message two looks at the clock.
+/// All turns are measured by an [`Observer`](greenroom::Observer), and single messages by spans, with
+/// `greenroom::trace::Tracing`. Either may have a [`collector`](Mount::collector) here.
+///
 /// ```
 /// use greenroom_http::{Server, metrics};
 ///
@@ -48,7 +66,7 @@ use crate::message::HttpResponse;
 /// ```
 pub fn metrics() -> Mount {
     let counted = Mutex::new((CountBook::default(), 0));
-    Mount::new("/metrics", move |mount, _, numbers| {
+    Mount::new(METRICS_PATH, move |mount, _, numbers| {
         let runtime = Runtime::try_current().map(|runtime| {
             // The lock keeps looks in their order.
             let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,6 +144,34 @@ fn family(
     Ok(())
 }
 
+/// What a histogram has no values of.
+type Exemplars = HashMap<usize, Exemplar<[(&'static str, &'static str); 0], f64>>;
+
+/// Encodes a histogram of seconds with these labels. Each row has their values, the counts up to each
+/// bound and above the one before, and the sum.
+fn histogram(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    labels: &[&str],
+    rows: impl IntoIterator<Item = (Vec<String>, Vec<(f64, u64)>, f64)>,
+) -> fmt::Result {
+    // The encoder appends `_seconds`.
+    let unit = Unit::Seconds;
+    let mut family = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
+    for (values, counts, sum) in rows {
+        let labels: Vec<_> = labels.iter().copied().zip(values).collect();
+        let count = counts.iter().map(|(_, count)| count).sum();
+        let none: Option<&Exemplars> = None;
+        match labels.is_empty() {
+            true => family.encode_histogram(sum, count, &counts, none)?,
+            false => {
+                (family.encode_family(&labels)?).encode_histogram(sum, count, &counts, none)?
+            }
+        }
+    }
+    Ok(())
+}
+
 impl MetricsSnapshot {
     fn of_runtime(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         use MetricType::{Counter, Gauge};
@@ -187,7 +233,13 @@ impl MetricsSnapshot {
         }
         let handled = [(Vec::new(), *handled as f64)];
         let named = ("greenroom_messages", "Messages that actors have handled");
-        family(encoder, named, Counter, &[], handled)
+        family(encoder, named, Counter, &[], handled)?;
+        let help = "Time of a turn of an actor; one in 64 is measured";
+        let times = &stats.turn_times;
+        let bounds = TurnTimes::BOUNDS.iter().map(Duration::as_secs_f64);
+        let counts = bounds.chain([f64::INFINITY]).zip(times.counts).collect();
+        let row = (Vec::new(), counts, times.total.as_secs_f64());
+        histogram(encoder, ("greenroom_turn_duration", help), &[], [row])
     }
 
     fn of_build(encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -207,6 +259,11 @@ impl MetricsSnapshot {
             (labels, *count as f64)
         });
         family(encoder, requests, Counter, &["type", "status"], rows)?;
+        let help = "Time from the head of a request to the head of its answer";
+        let rows = self.numbers.durations.iter();
+        let rows = rows.map(|(name, of)| (vec![name.clone()], of.counts.clone(), of.sum));
+        let named = ("http_server_request_duration", help);
+        histogram(encoder, named, &["http_route"], rows)?;
         let limits = ("greenroom_http_limits", "How often a limit was hit");
         let rows = self.numbers.limits.iter();
         let rows = rows.map(|(limit, count)| (vec![(*limit).to_owned()], *count as f64));

@@ -451,6 +451,37 @@ fn metrics_have_open_connections_requests_in_flight_and_messages() {
 }
 
 #[test]
+fn metrics_have_the_durations_of_requests_by_type() {
+    let served = served(|builder, _| builder.mount(metrics()));
+    let mut client = served.client();
+    for uri in ["/Xy", "/Xy", "/nothing"] {
+        client.get(uri);
+    }
+    let page = client.get("/metrics").body;
+    let is = |line: &str, expected: f64| assert_eq!(number(&page, line), Some(expected), "{page}");
+    let name = "http_server_request_duration_seconds";
+    is(&format!("{name}_count{{http_route=\"Xy\"}}"), 2.0);
+    is(
+        &format!("{name}_bucket{{le=\"+Inf\",http_route=\"Xy\"}}"),
+        2.0,
+    );
+    is(&format!("{name}_count{{http_route=\"\"}}"), 1.0);
+    let sum = number(&page, &format!("{name}_sum{{http_route=\"Xy\"}}")).unwrap();
+    assert!(sum > 0.0, "{page}");
+    // A type that was not asked has none, and the buckets only grow.
+    assert!(
+        !page.contains(&format!("{name}_count{{http_route=\"Kinds\"}}")),
+        "{page}"
+    );
+    let buckets = page
+        .lines()
+        .filter(|line| line.contains("_bucket") && line.contains("\"Xy\""));
+    let buckets = buckets.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+    assert!(buckets.collect::<Vec<_>>().is_sorted());
+    assert!(page.contains(&format!("# UNIT {name} seconds")), "{page}");
+}
+
+#[test]
 fn the_names_of_the_metrics_are_those_of_the_documentation() {
     let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
     let spool = runtime.block_on(async { Spool::<u32, u32>::external().spawn().unwrap() });
@@ -484,8 +515,10 @@ fn the_names_of_the_metrics_are_those_of_the_documentation() {
         "greenroom_spool_waiting gauge",
         "greenroom_steals counter",
         "greenroom_tasks gauge",
+        "greenroom_turn_duration_seconds histogram",
         "greenroom_turns counter",
         "greenroom_waiting_messages gauge",
+        "http_server_request_duration_seconds histogram",
     ];
     assert_eq!(types, documented);
 }

@@ -56,6 +56,7 @@ readonly TABLE='
   console                600  beside  each  failed   .
   clippy_durable         300  beside  each  failed   clippy .
   durable                600  beside  each  failed   .
+  unpacked              1800  beside  all   failed   .
   face                   600  beside  all   skipped  . xtask/face
   minimal                900  beside  all   failed   .
   features_docs          600  beside  all   failed   .

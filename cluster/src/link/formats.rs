@@ -2,8 +2,8 @@
 
 use super::codec::{decode, encode};
 use super::frame::{
-    ClusterMember, Hello, LENGTH, LinkFrame, Publication, StreamEnd, TRACES, Unanswered,
-    Window, WireRefusal, first, framed,
+    ClusterMember, Hello, LENGTH, LinkFrame, Publication, StreamEnd, TRACES, Unanswered, Window,
+    WireRefusal, first, framed,
 };
 use super::{LinkOwner, Target};
 use crate::address::RemoteAddress;

@@ -15,7 +15,7 @@ use crate::view::escape::escape;
 const LINES: usize = 40;
 
 /// The number of children that are named.
-const CHILDREN: usize = 20;
+const CHILDREN: usize = 8;
 
 /// Writes the page of an actor up to its end. Returns false, and writes nothing, if there is none with
 /// this number.
@@ -59,12 +59,14 @@ fn write_kin(page: &mut String, look: &ActorsLook, seen: SeenStatus<'_>) {
         }
     }
     page.push_str("</td></tr>\n<tr><th>children</th><td>");
-    let mut children = look.children(seen.status.task.id());
-    for (number, child) in children.by_ref().take(CHILDREN).enumerate() {
+    let mut children: Vec<_> = look.children(seen.status.task.id()).collect();
+    children.sort_unstable_by_key(|child| child.id());
+    for (number, child) in children.iter().take(CHILDREN).enumerate() {
         page.push_str(if number > 0 { ", " } else { "" });
         write_link(page, child);
     }
-    match children.count() {
+    match children.len().saturating_sub(CHILDREN) {
+        0 if children.is_empty() => page.push_str("none"),
         0 => {}
         more => {
             let _ = write!(page, ", and {more} more");

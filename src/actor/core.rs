@@ -333,10 +333,6 @@ impl<'a, M> CoreRef<'a, M> {
         if self.header.is_traced() {
             self.begins_anew(incarnation, fault);
         }
-        if let Some(Fault::Panicked(panic)) = fault {
-            let text = panic.text().unwrap_or_default();
-            self.mailbox.set_panic(text.to_owned());
-        }
         self.hooks().restarted(&self.info(), incarnation, fault);
     }
 

@@ -100,6 +100,11 @@ impl<M: Send + 'static> Context<M> {
     /// Counts a restart, and notifies the observer. `fault` is why the last incarnation ended.
     pub(super) fn count_restart(&self, fault: Option<&Fault>) {
         let core = self.core().at();
+        // Before the count, so that a look with the new one has the new text.
+        if let Some(Fault::Panicked(panic)) = fault {
+            let text = panic.text().unwrap_or_default();
+            core.mailbox.set_panic(text.to_owned());
+        }
         let number = core.mailbox.count_incarnation();
         core.restarted(number, fault);
     }

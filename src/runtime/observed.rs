@@ -108,6 +108,10 @@ impl Inner {
         let Fault::Panicked(panic) = fault else {
             return;
         };
+        // A thread of the parent process may have held the lock at a fork.
+        if !self.is_here() {
+            return;
+        }
         let text = beginning(panic.text().unwrap_or_default());
         let then = if goes_on { ", and begins anew" } else { "" };
         let text = format!("{actor} panicked: {text}{then}");
@@ -120,7 +124,8 @@ impl Inner {
             return;
         };
         let (part, subject) = (unhandled.part(), unhandled.subject());
-        if unhandled.actor.is_none() || !part.is_empty() {
+        // As in `note_fault`.
+        if self.is_here() && (unhandled.actor.is_none() || !part.is_empty()) {
             let text = beginning(panic.text().unwrap_or_default());
             let text = format!("{part}{subject} panicked: {text}");
             self.faults.add(unhandled.actor, !part.is_empty(), text);

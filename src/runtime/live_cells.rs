@@ -56,8 +56,10 @@ struct CellShard {
     waits: Vec<(u64, NotedWaits)>,
     /// The samples of cells that had enough turns.
     samples: BTreeMap<usize, CellSamples>,
-    /// The times of all timed turns, also of cells that have ended.
-    times: TurnTimes,
+    /// How many timed turns took how long, also of cells that have ended.
+    turns: [u64; 8],
+    /// The time of those of cells that have ended.
+    ended: Duration,
     wakers: Slab<KeptWaker>,
 }
 
@@ -134,7 +136,9 @@ impl LiveCells {
         let (key, index) = self.key_and_shard(&live_index);
         let mut shard = self.shards[index].lock();
         if !shard.samples.is_empty() {
-            shard.samples.remove(&key);
+            let samples = shard.samples.remove(&key);
+            let busy = samples.map_or(Duration::ZERO, |(sampled, _)| sampled.busy);
+            shard.ended = shard.ended.saturating_add(busy);
         }
         let unneeded = shard.cells.remove(key);
         drop(shard);
@@ -176,7 +180,7 @@ impl LiveCells {
         match took {
             Some(took) => {
                 sampled.add(took);
-                shard.times.add(took);
+                shard.turns[TurnTimes::index(took)] += 1;
             }
             None => *anew += 1,
         }
@@ -186,7 +190,10 @@ impl LiveCells {
     pub(crate) fn turn_times(&self) -> TurnTimes {
         let mut times = TurnTimes::default();
         for shard in &self.shards {
-            times.add_all(&shard.lock().times);
+            let shard = shard.lock();
+            let busy = shard.samples.values().map(|(sampled, _)| sampled.busy);
+            let busy = busy.fold(shard.ended, Duration::saturating_add);
+            times.add(&shard.turns, busy);
         }
         times
     }

@@ -56,15 +56,22 @@ impl TurnTimes {
         Duration::from_secs(1),
     ];
 
-    pub(crate) fn add(&mut self, took: Duration) {
-        self.total = self.total.saturating_add(took);
-        self.counts[Self::BOUNDS.partition_point(|bound| *bound < took)] += 1;
+    /// Returns how many of the bounds are exceeded. They are powers of ten, from 10³ ns on.
+    #[inline]
+    pub(crate) fn index(took: Duration) -> usize {
+        let nanos = match took.as_secs() {
+            0 => took.subsec_nanos(),
+            1 if took.subsec_nanos() == 0 => 1_000_000_000,
+            _ => return Self::BOUNDS.len(),
+        };
+        let power = nanos.saturating_sub(1).checked_ilog10().unwrap_or(0);
+        power.saturating_sub(2) as usize
     }
 
-    /// Adds the turns of another part.
-    pub(crate) fn add_all(&mut self, other: &TurnTimes) {
-        self.total = self.total.saturating_add(other.total);
-        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+    /// Adds turns of which so many were at each index, and of this duration in all.
+    pub(crate) fn add(&mut self, counts: &[u64; 8], total: Duration) {
+        self.total = self.total.saturating_add(total);
+        for (count, more) in self.counts.iter_mut().zip(counts) {
             *count += more;
         }
     }
@@ -86,14 +93,13 @@ mod tests {
 
     #[test]
     fn a_turn_is_counted_at_the_first_bound_that_it_does_not_exceed() {
-        let mut times = TurnTimes::default();
-        for took in [0, 1000, 1001, 1_000_000_000, 1_000_000_001] {
-            times.add(Duration::from_nanos(took));
+        for (index, bound) in TurnTimes::BOUNDS.into_iter().enumerate() {
+            let nano = Duration::from_nanos(1);
+            assert_eq!(TurnTimes::index(bound), index);
+            assert_eq!(TurnTimes::index(bound + nano), index + 1);
+            assert_eq!(TurnTimes::index(bound - nano), index);
         }
-        assert_eq!(times.counts, [2, 1, 0, 0, 0, 0, 1, 1]);
-        assert_eq!(times.total, Duration::from_nanos(2_000_002_002));
-        let mut both = times;
-        both.add_all(&times);
-        assert_eq!((both.counts[0], both.total), (4, 2 * times.total));
+        assert_eq!(TurnTimes::index(Duration::ZERO), 0);
+        assert_eq!(TurnTimes::index(Duration::MAX), 7);
     }
 }

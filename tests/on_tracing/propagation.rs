@@ -7,6 +7,7 @@ use std::time::Duration;
 use greenroom::machine::{Machine, Next};
 use greenroom::market::{Job, Market};
 use greenroom::policy::Simulated;
+use greenroom::registry::Keyed;
 use greenroom::spool::Spool;
 use greenroom::supervise::Restarts;
 use greenroom::time::sleep;
@@ -190,6 +191,41 @@ fn each_way_to_send_carries_the_span() {
     assert_eq!(tied("asked ").len(), 1);
     assert!(tied("asked ")[0].ends_with("< ask"), "{seen:?}");
     assert_eq!(tied("newest"), ["newest u32 < new"]);
+}
+
+#[test]
+fn a_message_that_waits_for_the_actor_of_its_key_keeps_its_span() {
+    let seen = spans(async {
+        let set: Arc<Mutex<Option<Keyed<u32, u32>>>> = Arc::default();
+        let own = set.clone();
+        // While its actor is made, the key gets messages: one has room, and the other one waits.
+        let make = move |key: u32| {
+            let set = own.lock().unwrap().clone().unwrap();
+            within("early", || set.tell(&key, 2)).unwrap();
+            within("late", || set.tell(&key, 3)).unwrap();
+            actor(sink::<u32>).name("of key").capacity(2)
+        };
+        let keyed = Keyed::builder(make).build().unwrap();
+        *set.lock().unwrap() = Some(keyed.clone());
+        within("first", || keyed.tell(&7, 1)).unwrap();
+        // Virtual time: all messages are handled then.
+        sleep(Duration::from_secs(1)).await;
+        set.lock().unwrap().take();
+        keyed.stop();
+        keyed.ended().await;
+    });
+    let tied: Vec<_> = seen
+        .iter()
+        .filter(|line| line.starts_with("of key"))
+        .collect();
+    assert_eq!(
+        tied,
+        [
+            "of key u32 < early",
+            "of key u32 < first",
+            "of key u32 < late"
+        ]
+    );
 }
 
 /// Starts timers for each number, and handles their messages.

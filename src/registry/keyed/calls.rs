@@ -14,6 +14,7 @@ use crate::contain::contain;
 use crate::directory::{HashedKey, KeySlot};
 use crate::error::{Deadlock, SpawnProblem};
 use crate::registry::member::observe;
+use crate::runtime::span_of_current;
 use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering;
 use crate::task::{TaskInfo, run};
@@ -218,6 +219,7 @@ where
     fn line_up(&self, hash: u64, key: &K, message: M) -> Result<(), (M, NotLined)> {
         let mut own = Some(key.clone());
         let mut has_made_room = true;
+        let span = span_of_current();
         loop {
             let mut shard = self.shard(hash);
             let Some(slot) = shard.keys.find_key(hash, key) else {
@@ -250,7 +252,7 @@ where
                 }
                 state.is_counted = true;
             }
-            state.push(&mut own, message);
+            state.push(&mut own, (message, span));
             drop(shard);
             // The message is accepted, whether the key was needed or not.
             contain(|| drop(own));

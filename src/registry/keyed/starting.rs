@@ -3,15 +3,17 @@
 //! Until the last of these messages is in its mailbox, all others wait behind them. So the messages
 //! of one sender stay in order. If a mailbox is full meanwhile, a task waits for room.
 
+use std::future::poll_fn;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 
 use super::core::{KeyGuard, KeySite, KeyedCore};
 use super::error::KeyError;
-use super::state::{EndCall, KeyShard, Tenant, drop_all};
+use super::state::{EndCall, KeyShard, LinedMessage, Tenant, drop_all};
 use crate::actor::Address;
 use crate::contain::{Panic, attempt, attempt_uncounted, contain};
 use crate::error::{Refusal, RefusalKind, SendError, SpawnProblem};
@@ -64,8 +66,9 @@ where
     /// Tells an actor the messages that have waited for it. Then all find it. A panic of `conflate`
     /// loses its message, and is no matter of this caller.
     fn flush(self: &Arc<Self>, at: KeySite, address: &Address<M>) {
-        while let Some(message) = self.next_or_settle(at, address) {
-            let refused = match attempt(|| address.tell(message)) {
+        while let Some((message, span)) = self.next_or_settle(at, address) {
+            let tell = || span.call_within(false, || address.tell(message));
+            let refused = match attempt(tell) {
                 Ok(Ok(())) => continue,
                 Ok(Err(refused)) => refused,
                 Err(panic) => {
@@ -76,7 +79,7 @@ where
             let is_full = refused.is_full();
             let started = is_full.then(|| Box::new(address.downgrade()));
             let mut shard = self.at(at);
-            shard.keys[at.slot].push_front(refused.into_inner());
+            shard.keys[at.slot].push_front((refused.into_inner(), span));
             if is_full {
                 let state = &mut shard.keys[at.slot];
                 state.tenant = Tenant::Starting(started);
@@ -95,7 +98,11 @@ where
     }
 
     /// Takes the next message that waits. If there is none, all find the actor from now on.
-    fn next_or_settle(self: &Arc<Self>, at: KeySite, address: &Address<M>) -> Option<M> {
+    fn next_or_settle(
+        self: &Arc<Self>,
+        at: KeySite,
+        address: &Address<M>,
+    ) -> Option<LinedMessage<M>> {
         let mut shard = self.at(at);
         let message = shard.keys[at.slot].pop();
         if message.is_none() {
@@ -206,15 +213,18 @@ where
         let Some(address) = self.address.clone() else {
             return;
         };
-        while let Some(message) = self.core.next_or_settle(self.at, &address) {
-            match AssertUnwindSafe(address.send(message)).catch_unwind().await {
+        while let Some((message, span)) = self.core.next_or_settle(self.at, &address) {
+            let mut sent = address.send(message);
+            let sent = poll_fn(|cx| span.call_within(false, || Pin::new(&mut sent).poll(cx)));
+            let sent = AssertUnwindSafe(sent).catch_unwind().await;
+            match sent {
                 Ok(Ok(())) => {}
                 Err(payload) => self.core.report(Panic::new(payload)),
                 // Its `overflow` lets no message wait for room.
                 Ok(Err(refused)) if refused.is_full() => drop_refused(refused),
                 Ok(Err(closed)) => {
                     let mut shard = self.core.at(self.at);
-                    shard.keys[self.at.slot].push_front(closed.into_inner());
+                    shard.keys[self.at.slot].push_front((closed.into_inner(), span));
                     self.core.settle(shard, self.at, &address);
                     break;
                 }

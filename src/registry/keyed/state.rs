@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::actor::{Address, WeakAddress};
 use crate::contain::contain;
 use crate::directory::{KeySlot, Keys};
+use crate::tracer::SentSpan;
 use crate::waiters::Waiters;
 
 /// The actor of a key.
@@ -109,10 +110,13 @@ pub(super) struct KeyState<K, M> {
     pub(super) is_removed: bool,
 }
 
+/// A message that waits for an actor, and the span in which it was sent.
+pub(super) type LinedMessage<M> = (M, SentSpan);
+
 /// What waits for the next actor of a key.
 struct KeyLine<K, M> {
     /// The messages for it, which were accepted.
-    messages: VecDeque<M>,
+    messages: VecDeque<LinedMessage<M>>,
     /// The key for the function that makes it, if there are messages.
     key: Option<K>,
     /// The tasks that wait until there is an address.
@@ -151,7 +155,7 @@ impl<K, M> KeyState<K, M> {
     }
 
     /// Adds a message for the next actor. Takes the key if none is there.
-    pub(super) fn push(&mut self, key: &mut Option<K>, message: M) {
+    pub(super) fn push(&mut self, key: &mut Option<K>, message: LinedMessage<M>) {
         let line = self.line_made();
         line.messages.push_back(message);
         if line.key.is_none() {
@@ -160,11 +164,11 @@ impl<K, M> KeyState<K, M> {
     }
 
     /// Puts back the message that was taken.
-    pub(super) fn push_front(&mut self, message: M) {
+    pub(super) fn push_front(&mut self, message: LinedMessage<M>) {
         self.line_made().messages.push_front(message);
     }
 
-    pub(super) fn pop(&mut self) -> Option<M> {
+    pub(super) fn pop(&mut self) -> Option<LinedMessage<M>> {
         self.line.as_mut()?.messages.pop_front()
     }
 
@@ -179,7 +183,7 @@ impl<K, M> KeyState<K, M> {
     }
 
     /// Takes all that waits, without the list.
-    pub(super) fn take_messages(&mut self) -> (VecDeque<M>, Option<K>) {
+    pub(super) fn take_messages(&mut self) -> (VecDeque<LinedMessage<M>>, Option<K>) {
         match &mut self.line {
             Some(line) => (mem::take(&mut line.messages), line.key.take()),
             None => (VecDeque::new(), None),
@@ -215,7 +219,7 @@ impl<K, M> KeyState<K, M> {
 }
 
 /// Drops messages and their key, each by itself: a second panic of a drop would end the process.
-pub(super) fn drop_all<K, M>((messages, key): (VecDeque<M>, Option<K>)) {
+pub(super) fn drop_all<K, M>((messages, key): (VecDeque<LinedMessage<M>>, Option<K>)) {
     for message in messages {
         contain(|| drop(message));
     }

@@ -18,6 +18,7 @@ use super::super::call::Tracer;
 use super::super::event::{Event, Level};
 use super::super::sent::{CarriesSpans, KeptSpan};
 use super::{TURNS, Tracing};
+use crate::contain::contain;
 use crate::info::TaskInfo;
 use crate::sync::Mutex;
 
@@ -108,7 +109,7 @@ impl Tracing {
     /// | a request through a [spool](crate::spool) | where it was sent to the spool |
     /// | a message of a timer | where the timer was started |
     /// | an answer by [`on_answer`](crate::Context::on_answer), a result by `on_return` or `on_join` | where the wait was begun |
-    /// | a job of a [market](crate::market), as a span `job` | where the job was made |
+    /// | a job of a [market](crate::market), as a span `job` | where the job was offered |
     /// | a message of a stream, the result of a child | none: it is a root |
     ///
     /// The sender's span stays open until the message was handled. A sender with no runtime of such a
@@ -265,6 +266,14 @@ impl RefUnwindSafe for TiedSpan {}
 impl TiedSpan {
     fn keep(span: Span, tie: Tie) -> Arc<dyn KeptSpan> {
         Arc::new(TiedSpan { span, tie })
+    }
+}
+
+/// The last one closes the span, by code of the subscriber.
+impl Drop for TiedSpan {
+    fn drop(&mut self) {
+        let span = mem::replace(&mut self.span, Span::none());
+        contain(|| drop(span));
     }
 }
 

@@ -12,8 +12,8 @@ use crate::tracer::{self, ForeignContext, SentSpan};
 
 /// A span to send messages within, later or for another process.
 ///
-/// There is one only where the runtime's tracer [propagates](crate::trace::Propagation) spans. It has
-/// no effect elsewhere.
+/// There is one only where the runtime's tracer propagates spans, with the feature `tracing` and
+/// `trace::Propagation`. It has no effect elsewhere.
 ///
 /// ```
 /// use greenroom::trace::CarriedSpan;
@@ -55,8 +55,8 @@ impl CarriedSpan {
     /// Creates a span for what has come from another process, whose parent is what the context says.
     ///
     /// `describe` returns the name of the span and the context. It is called only if the tracer knows
-    /// [contexts](crate::trace::Propagation::remote). Without a context, or with one that the tracer
-    /// does not accept, the span is the root of a trace. On a thread of no runtime, the tracer of a
+    /// contexts, by `Propagation::remote`. Without a context, or with one that the tracer does not
+    /// accept, the span is the root of a trace. On a thread of no runtime, the tracer of a
     /// receiver makes a span for each message that is sent [within](CarriedSpan::in_scope) this.
     pub fn remote(describe: impl FnOnce() -> (String, Option<String>)) -> Self {
         if context::with_runtime(|runtime| runtime.is_none()) {

@@ -226,7 +226,6 @@ pub(crate) struct Hooks<M> {
 }
 
 /// What a tracer knows of an actor and its messages.
-#[derive(Default)]
 pub(super) struct Traced {
     /// The senders of the messages that were accepted and are not received yet, oldest first.
     pub(super) senders: VecDeque<MessageSender>,
@@ -236,6 +235,15 @@ pub(super) struct Traced {
     pub(super) state: Option<&'static str>,
     /// Whether the end of the actor was traced.
     pub(super) is_over: bool,
+}
+
+impl Traced {
+    const NOTHING: Self = Traced {
+        senders: VecDeque::new(),
+        last: MessageSender::NONE,
+        state: None,
+        is_over: false,
+    };
 }
 
 /// Messages that are not handled, and the function for them.
@@ -295,7 +303,7 @@ impl<M> Hooks<M> {
             show: options.show,
             label: None,
             has_long_turns: options.has_long_turns,
-            traced: Traced::default(),
+            traced: Traced::NOTHING,
             undelivered: function.map(Undelivered::new),
             displacing: options.displacing.map(Arc::new),
             urgent: urgent.map(Box::new),

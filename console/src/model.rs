@@ -137,6 +137,8 @@ pub struct Model {
     series: Series,
     sections: Vec<ServiceTable>,
     log: VecDeque<LoggedLine>,
+    /// The process of the last numbered fault, and that number.
+    last_fault: Option<(u64, u64)>,
     /// The number of the present refresh: that of the last complete one, and 1.
     tick: u32,
     at_ms: u64,
@@ -189,9 +191,11 @@ impl Model {
             }
             "section" => self.put_section(parse(line)?),
             "log" => {
-                let ParsedLog { level, text, actor } = parse(line)?;
-                self.note(&level, &text, actor);
-                self.logged.extend(actor);
+                let fault: ParsedLog = parse(line)?;
+                if self.is_new(fault.number) {
+                    self.note(&fault.level, &fault.text, fault.actor);
+                }
+                self.logged.extend(fault.actor);
             }
             "tick" => {
                 self.refresh(parse::<ParsedTick>(line)?.at_ms);
@@ -204,6 +208,20 @@ impl Model {
         Ok(Applied::Part)
     }
 
+    /// Returns whether a fault of this number has not come before. After a break of the connection the
+    /// program says again what it keeps.
+    fn is_new(&mut self, number: Option<u64>) -> bool {
+        let (Some(number), Some(program)) = (number, &self.program) else {
+            return true;
+        };
+        let last = match self.last_fault {
+            Some((pid, last)) if pid == program.pid => last,
+            _ => 0,
+        };
+        self.last_fault = Some((program.pid, last.max(number)));
+        number > last
+    }
+
     /// Forgets all but the log. What is known of the present connection stays.
     fn forget(&mut self) {
         let log = std::mem::take(&mut self.log);
@@ -212,6 +230,7 @@ impl Model {
             program: self.program.take(),
             seq: self.seq,
             log,
+            last_fault: self.last_fault,
             at_ms: self.at_ms,
             followed: followed.map(Followed::new),
             ..Model::default()

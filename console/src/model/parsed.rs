@@ -184,6 +184,7 @@ pub(super) enum ParsedCell {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ParsedLog {
+    pub number: Option<u64>,
     #[serde(default)]
     pub level: String,
     #[serde(default)]

@@ -129,6 +129,22 @@ fn the_first_sample_makes_no_turn_longer() {
 }
 
 #[test]
+fn a_fault_that_comes_again_after_a_break_is_logged_once() {
+    let mut model = Model::default();
+    for faults in [2, 3] {
+        let mut lines = Lines::new();
+        for number in 1..=faults {
+            let fields = format!(r#""number":{number},"level":"error","text":"panicked""#);
+            lines.event("log", &fields);
+        }
+        lines.tick();
+        model.begin();
+        apply_all(&mut model, &lines);
+        assert_eq!(model.log().len(), faults);
+    }
+}
+
+#[test]
 fn a_fault_is_logged_once() {
     let mut lines = Lines::new();
     for restarts in 0..3 {

@@ -175,8 +175,9 @@ impl ConsoleStream {
         for (name, section) in &refresh.sections {
             self.lines.event(ConsoleEvent::Section { name, section });
         }
+        // When the walk began: a slow viewer reads the end of a refresh long after it.
         let at = SystemTime::now().duration_since(UNIX_EPOCH);
-        let at = at.map_or(Duration::ZERO, |at| at);
+        let at = at.map_or(Duration::ZERO, |at| at.saturating_sub(changes.at.elapsed()));
         let at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
         self.lines.event(ConsoleEvent::Tick { at_ms });
         None

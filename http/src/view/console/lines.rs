@@ -68,6 +68,7 @@ pub(super) enum ConsoleEvent<'a> {
         section: &'a Section,
     },
     Log {
+        number: u64,
         level: &'static str,
         text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -284,6 +285,7 @@ impl<'a> ConsoleEvent<'a> {
     /// Describes a fault.
     pub(super) fn of_fault(fault: &'a RecentFault) -> Self {
         ConsoleEvent::Log {
+            number: fault.number,
             level: if fault.goes_on { "warning" } else { "error" },
             text: &fault.text,
             actor: fault.actor.as_ref().map(TaskInfo::id),

@@ -160,3 +160,29 @@ fn a_fault_is_logged_once() {
     let log: Vec<_> = model.log().iter().map(|line| &*line.text).collect();
     assert_eq!(log, ["a #1 has failed (restart 1)", "a panicked"]);
 }
+
+/// What a program of version 0.1.0 has sent. Lines that were published are never changed.
+const RECORD: &str = include_str!("formats/console-1.lines");
+
+#[test]
+fn the_lines_of_a_program_of_version_0_1_0_are_read() {
+    let mut model = Model::default();
+    let mut lines = RECORD.lines();
+    let last = lines.next_back().unwrap();
+    for line in lines {
+        model.apply(line.as_bytes()).unwrap();
+    }
+    assert_eq!(model.program().unwrap().greenroom, "0.1.0");
+    assert_eq!((model.actors().len(), model.refreshes()), (31, 3));
+    let parser = model.actor(9).unwrap();
+    assert_eq!(model.text(parser.name), "parser");
+    assert_eq!(model.text(parser.fault), "bad digit in line 8");
+    assert_eq!((parser.restarts, model.log().len()), (2, 2));
+    let audit = model.actor(7).unwrap();
+    assert_eq!((audit.capacity, audit.mailbox > 300), (1_000_000, true));
+    assert_eq!(model.actor(1025).unwrap().parent, Some(31));
+    assert_eq!(model.figures().workers.len(), 2);
+    assert_eq!(model.sections()[0].rows, [["shop", "2"]]);
+    let end = model.apply(last.as_bytes()).unwrap();
+    assert_eq!(end, Applied::Ends("the program ends".into()));
+}

@@ -108,9 +108,7 @@ impl Runtime {
         self.inner.check_process();
         self.inner.faults.after(0)
     }
-}
 
-impl Runtime {
     /// Returns the last lines of the trace that are about the actor with this
     /// [id](crate::Address::id), the oldest first, as far as the [tracer](crate::Builder::tracer) keeps
     /// them. The actor may have ended.

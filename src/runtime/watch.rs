@@ -231,9 +231,12 @@ impl Inner {
             ended,
             ..
         } = found;
-        let (stats, faults) = (self.figures(), self.faults.after(0));
-        let seen = plan.marks.faults;
-        plan.marks.faults = faults.last().map_or(0, |last| last.number);
+        let (stats, seen) = (self.figures(), plan.marks.faults);
+        let faults = match plan.wants_whole {
+            true => self.faults.after(0),
+            false => self.faults.after(seen),
+        };
+        plan.marks.faults = faults.last().map_or(seen, |last| last.number);
         let mut items = WalkItems::default();
         if plan.wants_changes {
             let later = faults.iter().filter(|fault| fault.number > seen);

@@ -122,12 +122,12 @@ impl Observer for Measure {}
 
 /// The times of the completed turns of an actor.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TurnTimes {
+pub(super) struct BusyTimes {
     pub(super) all: Duration,
     pub(super) longest: Duration,
 }
 
-impl TurnTimes {
+impl BusyTimes {
     pub(super) fn add(&mut self, took: Duration) {
         self.all += took;
         self.longest = self.longest.max(took);
@@ -135,7 +135,7 @@ impl TurnTimes {
 }
 
 /// The times of each live actor, if there is an observer.
-pub(super) struct Busy([Mutex<HashMap<u64, TurnTimes>>; SHARDS]);
+pub(super) struct Busy([Mutex<HashMap<u64, BusyTimes>>; SHARDS]);
 
 /// The number of shards, which keeps contention between workers low.
 const SHARDS: usize = 16;
@@ -148,12 +148,12 @@ impl Busy {
     pub(super) fn with<R>(
         &self,
         actor: u64,
-        change: impl FnOnce(&mut HashMap<u64, TurnTimes>) -> R,
+        change: impl FnOnce(&mut HashMap<u64, BusyTimes>) -> R,
     ) -> R {
         change(&mut self.0[actor as usize % SHARDS].lock())
     }
 
-    pub(super) fn of(&self, actor: u64) -> Option<TurnTimes> {
+    pub(super) fn of(&self, actor: u64) -> Option<BusyTimes> {
         self.with(actor, |shard| shard.get(&actor).copied())
     }
 }

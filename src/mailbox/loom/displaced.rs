@@ -51,8 +51,10 @@ fn model_74_a_letter_is_read_or_gives_way_to_a_permit() {
         let displaced = sender.join().unwrap();
         read.splice(0..0, displaced);
         assert_eq!(read, [0, 1], "once, in order");
-        let next = mailbox.tell(post.letter(0, 2));
-        pass_on(&mailbox, next.ok().expect("the room is free again"));
+        let Ok(next) = mailbox.tell(post.letter(0, 2)) else {
+            panic!("the room is free again");
+        };
+        pass_on(&mailbox, next);
         assert_eq!(receive(&mailbox).map(|letter| letter.1), Some(2));
         assert_eq!(post.under_way(), 0, "each letter is dropped once");
     });

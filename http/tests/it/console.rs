@@ -344,7 +344,7 @@ fn a_program_that_stops_its_server_says_the_end() {
     let server = served.server;
     let report = served.runtime.block_on(async move { server.stop().await });
     assert_eq!(report.cut, 0);
-    viewer.event("end", |line| line["why"] == "the program ends");
+    viewer.event("end", |line| line["why"] == "the server has stopped");
     assert_eq!(viewer.line(), None);
 }
 

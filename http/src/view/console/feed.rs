@@ -155,7 +155,7 @@ impl ConsoleStream {
             refresh.written += 1;
             let Some(actor) = &report.actor else { continue };
             self.counted.note(report.task.id(), actor.messages);
-            let line = ActorLine::of(report, actor, stats.is_counting);
+            let line = ActorLine::of(report, actor, stats);
             self.lines.event(ConsoleEvent::Actor(&line));
         }
         self.counted.before = HashMap::new();
@@ -183,11 +183,10 @@ impl ConsoleStream {
         None
     }
 
-    fn end(&mut self) -> Option<Bytes> {
+    fn end(&mut self, why: &'static str) -> Option<Bytes> {
         self.is_over = true;
         // A viewer that has not read the first line would take this for it.
         self.is_greeted.then(|| {
-            let why = "the program ends";
             self.lines.event(ConsoleEvent::End { why });
             self.lines.take().into()
         })
@@ -217,13 +216,13 @@ impl PageStream for ConsoleStream {
             let interval = self.mount.console.refresh;
             match ready!(self.watch.poll_changes(interval, cx)) {
                 Some(changes) => self.making = Some(self.make_sections(changes)),
-                None => return Poll::Ready(self.end()),
+                None => return Poll::Ready(self.end("the runtime has shut down")),
             }
         }
     }
 
     fn last(&mut self) -> Option<Bytes> {
-        self.end()
+        self.end("the server has stopped")
     }
 }
 

@@ -150,8 +150,10 @@ struct WaitLine<'a> {
 }
 
 impl<'a> ActorLine<'a> {
-    pub(super) fn of(report: &'a TaskReport, actor: &'a ActorStatus, is_counting: bool) -> Self {
+    pub(super) fn of(report: &'a TaskReport, actor: &'a ActorStatus, stats: &Stats) -> Self {
         let (task, name) = (&report.task, report.task.called().into_owned());
+        // What runs an actor is known only if something is said of any worker.
+        let is_known = stats.running.iter().any(Option::is_some);
         let sampled = &actor.sampled;
         ActorLine {
             id: task.id(),
@@ -159,13 +161,14 @@ impl<'a> ActorLine<'a> {
             name,
             spawned_at: actor.spawned_at.map(ToString::to_string),
             parent: actor.parent,
-            state: match actor.is_dormant {
-                true => "waiting",
-                false => "running",
+            state: match (actor.is_dormant, &actor.thread) {
+                (true, _) => "waiting",
+                (false, None) if is_known => "ready",
+                (false, _) => "running",
             },
             mailbox: actor.mailbox,
             capacity: actor.capacity,
-            counts: is_counting.then(|| ActorCountsLine {
+            counts: stats.is_counting.then(|| ActorCountsLine {
                 highest: actor.highest,
                 messages: actor.messages,
                 turns: actor.turns,
@@ -325,5 +328,43 @@ impl ConsoleLines {
 
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use greenroom::{Context, Runtime, actor};
+
+    use super::ActorLine;
+
+    fn state(runtime: &Runtime, id: u64) -> &'static str {
+        let mut watch = runtime.watch(Duration::from_millis(1));
+        let all = runtime.block_on(watch.next()).unwrap();
+        let report = all.changed.iter().find(|it| it.task.id() == id).unwrap();
+        ActorLine::of(report, report.actor.as_ref().unwrap(), &all.stats).state
+    }
+
+    #[test]
+    fn an_actor_behind_a_held_worker_is_ready_and_not_running() {
+        let runtime = Runtime::builder().workers(1);
+        let runtime = runtime.long_turns(Duration::from_secs(3600));
+        let runtime = runtime.build().unwrap();
+        let (begins, begun) = channel();
+        let (opens, gate) = channel::<()>();
+        let holder = |_cx: Context<()>| async move {
+            begins.send(()).unwrap();
+            let _ = gate.recv();
+        };
+        let holder = actor(holder).on(&runtime).spawn();
+        begun.recv().unwrap();
+        let late = |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} };
+        let late = actor(late).on(&runtime).spawn();
+        assert_eq!(state(&runtime, holder.id()), "running");
+        assert_eq!(state(&runtime, late.id()), "ready");
+        drop(opens);
+        while state(&runtime, late.id()) != "waiting" {}
     }
 }

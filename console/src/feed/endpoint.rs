@@ -34,6 +34,10 @@ impl FromStr for Endpoint {
                 "" => Err(BadEndpoint(
                     "a URL or the path of a socket is missing".to_owned(),
                 )),
+                // A path has a slash; such a file would be `./shop:5050`.
+                host if !host.contains('/') && has_port(host) => Err(BadEndpoint(format!(
+                    "{host:?} is the path of no socket: a URL is like http://{host}"
+                ))),
                 path => Ok(Endpoint::Unix(PathBuf::from(path))),
             };
         };
@@ -48,14 +52,16 @@ impl FromStr for Endpoint {
                 "{word:?} is not like http://127.0.0.1:5050"
             )));
         }
-        let has_port = host
-            .rsplit_once(':')
-            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        Ok(Endpoint::Tcp(match has_port {
+        Ok(Endpoint::Tcp(match has_port(host) {
             true => host.to_owned(),
             false => format!("{host}:80"),
         }))
     }
+}
+
+fn has_port(host: &str) -> bool {
+    let end = host.rsplit_once(':');
+    end.is_some_and(|(_, port)| port.parse::<u16>().is_ok())
 }
 
 impl fmt::Display for Endpoint {
@@ -78,7 +84,14 @@ mod tests {
         assert_eq!("http://[::1]:5050/".parse(), tcp("[::1]:5050"));
         assert_eq!("http://shop/console/v1".parse(), tcp("shop:80"));
         assert_eq!("/run/shop".parse(), Ok(Endpoint::Unix("/run/shop".into())));
-        for word in ["", "https://shop", "http://", "http://shop/actors"] {
+        assert_eq!("./a:1".parse(), Ok(Endpoint::Unix("./a:1".into())));
+        for word in [
+            "",
+            "https://shop",
+            "http://",
+            "http://shop/actors",
+            "127.0.0.1:5050",
+        ] {
             assert!(word.parse::<Endpoint>().is_err(), "{word}");
         }
     }

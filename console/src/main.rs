@@ -105,7 +105,10 @@ fn run(options: Invocation) -> io::Result<Option<String>> {
         .enable_all()
         .build()?;
     // It also restores the terminal when the program panics.
-    let mut terminal = ratatui::try_init()?;
+    let mut terminal = match ratatui::try_init() {
+        Ok(terminal) => terminal,
+        Err(error) => return Ok(Some(format!("it needs a terminal: {error}"))),
+    };
     let mut end = execute!(io::stdout(), EnableMouseCapture);
     let session = Session::new(&options.origin, record);
     let mut failure = Ok(None);

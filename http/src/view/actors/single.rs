@@ -1,6 +1,7 @@
 //! The page of one actor: all of its status, what it waits for, its parent and children, its faults.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use greenroom::policy::TaskInfo;
 use greenroom::{ActorWait, Runtime};
@@ -191,15 +192,15 @@ fn values(seen: SeenStatus<'_>, look: &ActorsLook) -> Vec<(&'static str, String)
     ];
     if look.stats.is_counting {
         let sampled = &status.sampled;
-        let longest = (sampled.turns > 0).then_some(sampled.longest);
+        let timed = |times: Duration| time((sampled.turns > 0).then_some(times));
         values.extend([
             ("most messages that waited", status.highest.to_string()),
             ("messages handled", status.messages.to_string()),
             ("messages a second", rate(seen.rate())),
             ("turns", status.turns.to_string()),
             ("turns that were timed", sampled.turns.to_string()),
-            ("time of these turns", time(Some(sampled.busy))),
-            ("longest of these turns", time(longest)),
+            ("time of these turns", timed(sampled.busy)),
+            ("longest of these turns", timed(sampled.longest)),
         ]);
     }
     values.push(("busy", share(seen.busy(), is_measured)));

@@ -105,7 +105,7 @@ pub struct ServiceTable {
 /// A line of the log.
 #[derive(Debug, Clone)]
 pub struct LoggedLine {
-    /// The refresh before, in Unix time.
+    /// When it was, if the program says so, or the refresh before; in Unix time.
     pub at_ms: u64,
     /// `error`, `warning`, or another word.
     pub level: String,
@@ -193,7 +193,8 @@ impl Model {
             "log" => {
                 let fault: ParsedLog = parse(line)?;
                 if self.is_new(fault.number) {
-                    self.note(&fault.level, &fault.text, fault.actor);
+                    let at_ms = fault.at_ms.unwrap_or(self.at_ms);
+                    self.note_at(at_ms, &fault.level, &fault.text, fault.actor);
                 }
                 self.logged.extend(fault.actor);
             }
@@ -304,11 +305,15 @@ impl Model {
 
     /// Adds a line to the log, which the program or the console says.
     pub fn note(&mut self, level: &str, text: &str, actor: Option<u64>) {
+        self.note_at(self.at_ms, level, text, actor);
+    }
+
+    fn note_at(&mut self, at_ms: u64, level: &str, text: &str, actor: Option<u64>) {
         if self.log.len() == LOG_MAX {
             self.log.pop_front();
         }
         self.log.push_back(LoggedLine {
-            at_ms: self.at_ms,
+            at_ms,
             level: escape(level),
             text: escape(text),
             actor,

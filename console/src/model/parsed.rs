@@ -185,6 +185,7 @@ pub(super) enum ParsedCell {
 #[derive(Debug, Deserialize)]
 pub(super) struct ParsedLog {
     pub number: Option<u64>,
+    pub at_ms: Option<u64>,
     #[serde(default)]
     pub level: String,
     #[serde(default)]

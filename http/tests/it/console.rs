@@ -11,7 +11,7 @@ use greenroom::{Builder, Context, Handle, Reply, Runtime, actor};
 use greenroom_http::{Mount, Section, ServerBuilder, console, metrics};
 use serde_json::{Value, json};
 use std::net::UdpSocket;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::streams::chunk;
 use crate::support::{Client, Response, Served, number, served, served_at, until};
@@ -227,11 +227,15 @@ fn a_fault_is_logged_once_and_also_to_those_who_come_later() {
     let mut texts = Vec::new();
     for restarts in [Restarts::on_fault(), Restarts::when(|_| false)] {
         let goes_on = texts.is_empty();
+        let began = SystemTime::now();
         let bomb = actor(bomb).restart(restarts).on(&served.runtime).spawn();
         bomb.tell(()).unwrap();
         let log = viewer.event("log", |_| true);
         assert_eq!(log["actor"], json!(bomb.id()));
         assert_eq!(log["level"], if goes_on { "warning" } else { "error" });
+        let at = UNIX_EPOCH + Duration::from_millis(log["at_ms"].as_u64().unwrap());
+        // Clocks differ by a little.
+        assert!(at + Duration::from_secs(1) > began && at <= SystemTime::now());
         let text = log["text"].as_str().unwrap();
         assert!(text.contains("panicked: a bomb"), "{text}");
         texts.push(text.to_owned());

@@ -6,13 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use futures_lite::Stream;
 use greenroom::{Changes, Runtime, Watch, unblock};
 use hyper::body::Bytes;
 
-use super::lines::{ActorLine, ConsoleEvent, ConsoleLines, FirstLine, RuntimeLine};
+use super::lines::{ActorLine, ConsoleEvent, ConsoleLines, FirstLine, RuntimeLine, unix_ms};
 use super::section::{Section, SectionCell};
 use super::{ConsoleViewer, Mount};
 use crate::view::stream::PageStream;
@@ -176,9 +176,7 @@ impl ConsoleStream {
             self.lines.event(ConsoleEvent::Section { name, section });
         }
         // When the walk began: a slow viewer reads the end of a refresh long after it.
-        let at = SystemTime::now().duration_since(UNIX_EPOCH);
-        let at = at.map_or(Duration::ZERO, |at| at.saturating_sub(changes.at.elapsed()));
-        let at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+        let at_ms = unix_ms(changes.at.elapsed());
         self.lines.event(ConsoleEvent::Tick { at_ms });
         None
     }

@@ -1,6 +1,6 @@
 //! ConsoleLines of the protocol, as bytes.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use greenroom::policy::TaskInfo;
 use greenroom::{ActorStatus, ActorWait, Changes, RecentFault, Stats, TaskReport, WorkerTurn};
@@ -69,6 +69,7 @@ pub(super) enum ConsoleEvent<'a> {
     },
     Log {
         number: u64,
+        at_ms: u64,
         level: &'static str,
         text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,6 +193,13 @@ impl<'a> ActorLine<'a> {
     }
 }
 
+/// Returns the Unix time of this long ago, in milliseconds.
+pub(super) fn unix_ms(ago: Duration) -> u64 {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH);
+    let at = at.map_or(Duration::ZERO, |at| at.saturating_sub(ago));
+    u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -289,6 +297,7 @@ impl<'a> ConsoleEvent<'a> {
     pub(super) fn of_fault(fault: &'a RecentFault) -> Self {
         ConsoleEvent::Log {
             number: fault.number,
+            at_ms: unix_ms(fault.at.elapsed()),
             level: if fault.goes_on { "warning" } else { "error" },
             text: &fault.text,
             actor: fault.actor.as_ref().map(TaskInfo::id),

@@ -97,7 +97,7 @@ impl Session {
                 }
                 Ok(Applied::Ends(why)) => {
                     self.model
-                        .note("note", &format!("the program ends: {why}"), None);
+                        .note("note", &format!("the program sends no more: {why}"), None);
                     self.set(LinkStatus::Ended(why));
                     demand = Demand::Draw;
                 }

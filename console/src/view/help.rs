@@ -15,7 +15,7 @@ const KEYS: &str = "\
 
  Of the actors:
  F3  /             search; again F3: the next one.  #7 is a number
- F4  \\             filter by name, function, key, group, thread
+ F4  \\             filter by name, function, thread
  F5  t             tree of parents
  g                 groups by function; Enter: the actors of a group
  F6  > <           sort by the next column; a click on its head

@@ -140,14 +140,12 @@ fn draw_chain(model: &Model, actor: u64, area: Rect, buffer: &mut Buffer) {
     }
     let has_cause = chain.links.iter().any(|link| link.kind == LinkKind::Cause);
     if !has_cause {
-        put(
-            buffer,
-            area,
-            1,
-            row,
-            "No cause was found: it may just have nothing to do.",
-            DIM,
-        );
+        let has_messages = model.actor(actor).is_some_and(|actor| actor.mailbox > 0);
+        let text = match has_messages {
+            true => "No cause was found.",
+            false => "No cause was found: it may just have nothing to do.",
+        };
+        put(buffer, area, 1, row, text, DIM);
     }
 }
 

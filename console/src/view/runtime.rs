@@ -57,6 +57,12 @@ fn draw_suspect(
     let word = format!(" {:<9}{count:>6}", trouble.word());
     let Some(first) = screen.suspects.of(trouble).first() else {
         put(buffer, area, 0, row, &word, DIM);
+        let ended = model.log().iter().filter(|line| line.level == "error");
+        let ended = ended.count();
+        if trouble == Trouble::Faulting && ended > 0 {
+            let text = format!("{ended} ended by a panic: the log (5) has them");
+            put(buffer, area, 11, row + 1, &text, trouble_style(trouble));
+        }
         return;
     };
     put(buffer, area, 0, row, &word, trouble_style(trouble));

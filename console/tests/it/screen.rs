@@ -212,6 +212,37 @@ fn services_the_log_and_the_keys_are_shown() {
 }
 
 #[test]
+fn the_start_view_says_that_actors_have_ended_by_a_panic() {
+    let mut lines = Lines::new();
+    lines.idle(1, "cart");
+    let panic = r#""number":1,"at_ms":1732860000000,"level":"error","text":"\"press\" #2 panicked: no paper","actor":2"#;
+    lines.event("log", panic);
+    lines.tick();
+    let mut shown = Shown::new(lines.text());
+    assert_shows(&shown.text(), &["1 ended by a panic: the log (5) has them"]);
+    assert_shows(
+        &shown.press(&["5"]),
+        &["06:00:00 error", "panicked: no paper"],
+    );
+}
+
+#[test]
+fn an_actor_with_a_full_mailbox_is_not_said_to_have_nothing_to_do() {
+    let mut lines = Lines::new();
+    let waits =
+        r#""state":"waiting","mailbox":2,"capacity":2,"waits":[{"for":"noted","what":"a timer"}]"#;
+    lines.actor(1, "full", waits);
+    lines.tick();
+    let mut shown = Shown::new(lines.text());
+    let screen = shown.press(&["2", "w"]);
+    assert_shows(
+        &screen,
+        &["its mailbox is full: 2 of 2", "No cause was found."],
+    );
+    assert!(!screen.contains("nothing to do"), "{screen}");
+}
+
+#[test]
 fn names_cannot_write_to_the_terminal() {
     let mut lines = Lines::new();
     lines.idle(1, r"red\u001b[31m\u202ename");

@@ -115,6 +115,20 @@ pub struct LoggedLine {
     pub actor: Option<u64>,
 }
 
+/// The turns of an actor, and since when it has had none.
+#[derive(Debug)]
+struct StillSince {
+    turns: u64,
+    since_ms: u64,
+}
+
+impl StillSince {
+    fn of(actor: &ActorFacts) -> (u64, Self) {
+        let (turns, since_ms) = (actor.turns, actor.still_since_ms);
+        (actor.id, StillSince { turns, since_ms })
+    }
+}
+
 /// What is known of a program.
 #[derive(Debug, Default)]
 pub struct Model {
@@ -137,6 +151,8 @@ pub struct Model {
     series: Series,
     sections: Vec<ServiceTable>,
     log: VecDeque<LoggedLine>,
+    /// Since when each actor of this process had stood still when it was last known.
+    earlier: Option<(u64, HashMap<u64, StillSince>)>,
     /// The process of the last numbered fault, and that number.
     last_fault: Option<(u64, u64)>,
     /// The number of the present refresh: that of the last complete one, and 1.
@@ -150,9 +166,9 @@ pub struct Model {
 impl Model {
     /// Begins a connection: its first line follows. The log stays.
     pub fn begin(&mut self) {
+        self.forget();
         self.program = None;
         self.seq = 0;
-        self.forget();
     }
 
     /// Applies a line.
@@ -223,14 +239,23 @@ impl Model {
         number > last
     }
 
-    /// Forgets all but the log. What is known of the present connection stays.
+    /// Forgets all but the log, and since when actors stand still. What is known of the present connection
+    /// stays.
     fn forget(&mut self) {
+        let earlier = match &self.program {
+            Some(program) if self.is_whole => {
+                let actors = self.actors.iter();
+                Some((program.pid, actors.map(StillSince::of).collect()))
+            }
+            _ => self.earlier.take(),
+        };
         let log = std::mem::take(&mut self.log);
         let followed = self.followed.take().map(|followed| followed.id);
         *self = Model {
             program: self.program.take(),
             seq: self.seq,
             log,
+            earlier,
             last_fault: self.last_fault,
             at_ms: self.at_ms,
             followed: followed.map(Followed::new),
@@ -245,6 +270,9 @@ impl Model {
         self.sent.push(facts.id);
         let Some(&place) = self.places.get(&facts.id) else {
             facts.trend = Trend::new(self.tick, facts.mailbox);
+            if let Some(since) = self.stands_still_since(&facts) {
+                (facts.still_since_ms, facts.moved) = (since, None);
+            }
             self.places.insert(facts.id, self.actors.len() as u32);
             self.actors.push(facts);
             return;
@@ -256,6 +284,16 @@ impl Model {
         if has_faulted {
             self.faulted.push(old.id);
         }
+    }
+
+    /// Returns since when an actor stands still that was known before a break, and has had no turn in it.
+    fn stands_still_since(&self, facts: &ActorFacts) -> Option<u64> {
+        let (pid, actors) = self.earlier.as_ref()?;
+        let is_same = self.program.as_ref()?.pid == *pid;
+        let earlier = actors.get(&facts.id).filter(|_| is_same)?;
+        // A program that does not count has no turns.
+        let has_waited = facts.turns > 0 && earlier.turns == facts.turns;
+        has_waited.then_some(earlier.since_ms)
     }
 
     /// Notes the fault of an actor, if it is alive and the program has not said it.
@@ -346,6 +384,7 @@ impl Model {
         }
         self.tick += 1;
         self.is_whole = true;
+        self.earlier = None;
         if self.texts.len() > TEXTS_MIN + 2 * self.texts_then {
             self.number_anew();
         }

@@ -145,6 +145,26 @@ fn a_fault_that_comes_again_after_a_break_is_logged_once() {
 }
 
 #[test]
+fn how_long_an_actor_stands_still_is_known_after_a_break() {
+    let mut lines = Lines::new();
+    for turns in [7, 8] {
+        lines.actor(1, "vault", r#""state":"waiting","turns":3"#);
+        lines.actor(2, "cart", &format!(r#""state":"waiting","turns":{turns}"#));
+        for _ in 0..9 {
+            lines.tick();
+        }
+        lines.event("reset", "");
+    }
+    lines.actor(1, "vault", r#""state":"waiting","turns":3"#);
+    lines.actor(2, "cart", r#""state":"waiting","turns":9"#);
+    lines.tick();
+    let mut model = Model::default();
+    apply_all(&mut model, &lines);
+    let still = |id| model.still_ms(model.actor(id).unwrap());
+    assert_eq!((still(1), still(2)), (18_000, 0));
+}
+
+#[test]
 fn a_fault_is_logged_once() {
     let mut lines = Lines::new();
     for restarts in 0..3 {

@@ -167,10 +167,25 @@ impl Mount {
     }
 
     /// Sets how often the [console](console()) looks at the runtime: each second by default, and at most
-    /// a hundred times a second. All that [watch](greenroom::Runtime::watch) the runtime share a walk, at the
+    /// a hundred times a second. A longer time than ten seconds counts as ten: a viewer takes a long silence
+    /// for a program that hangs. All that [watch](greenroom::Runtime::watch) the runtime share a walk, at the
     /// shortest of their times.
     pub fn refresh(mut self, time: Duration) -> Self {
-        self.console.refresh = time.max(Duration::from_millis(10));
+        self.console.refresh = time.clamp(Duration::from_millis(10), Duration::from_secs(10));
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::console;
+
+    #[test]
+    fn a_refresh_comes_before_a_viewer_gives_up() {
+        let refresh = |time| console().refresh(time).console.refresh;
+        assert_eq!(refresh(Duration::MAX), Duration::from_secs(10));
+        assert_eq!(refresh(Duration::ZERO), Duration::from_millis(10));
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc::Sender;
@@ -89,6 +90,11 @@ fn is_first(line: &[u8]) -> bool {
     line.starts_with(b"{\"protocol\"")
 }
 
+/// Returns whether this is the beginning of a line, with which a record ends whose console was killed.
+fn is_cut(recorded: &[u8]) -> bool {
+    !recorded.ends_with(b"\n") && serde_json::from_slice::<IgnoredAny>(recorded).is_err()
+}
+
 /// Sends the lines of a record, with the pauses that were between them.
 pub(super) async fn replay(path: PathBuf, sender: Sender<Fed>) {
     let last = match send_all(&path, &sender).await {
@@ -106,7 +112,8 @@ async fn send_all(path: &Path, sender: &Sender<Fed>) -> io::Result<()> {
     let mut last: Option<(Instant, u64)> = None;
     loop {
         recorded.clear();
-        if file.read_until(b'\n', &mut recorded).await? == 0 {
+        file.read_until(b'\n', &mut recorded).await?;
+        if recorded.is_empty() || is_cut(&recorded) {
             let _ = sender.send(Fed::Lines(lines)).await;
             return Ok(());
         }
@@ -140,7 +147,21 @@ async fn send_all(path: &Path, sender: &Sender<Fed>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LineRecord, read_record};
+    use super::{Fed, LineRecord, read_record, replay};
+
+    #[test]
+    fn a_record_that_was_cut_ends_with_its_last_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record");
+        let whole = b"{\"protocol\":1}\n{\"seq\":1,\"event\":\"reset\"}\n";
+        let record = [&whole[..], b"{\"at_ms\":1,\"line\":{\"se"].concat();
+        std::fs::write(&path, record).unwrap();
+        let (sender, mut fed) = tokio::sync::mpsc::channel(8);
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.build().unwrap().block_on(replay(path, sender));
+        let all: Vec<_> = std::iter::from_fn(|| fed.try_recv().ok()).collect();
+        assert_eq!(all, [Fed::Begins, Fed::Lines(whole.to_vec()), Fed::Over]);
+    }
 
     #[test]
     fn a_record_has_the_lines_with_their_times() {

@@ -4,7 +4,8 @@
 
 /// Appends a text to a page of HTML, as the content of an element or within a quoted attribute.
 ///
-/// Signs of HTML become references, and control characters U+FFFD. A page of
+/// Signs of HTML become references. Control characters, and those that turn the direction of a text
+/// round, become U+FFFD. A page of
 /// [`Mount::page`](crate::Mount::page) needs this for each text that comes from elsewhere.
 ///
 /// ```
@@ -22,7 +23,21 @@ pub fn escape(page: &mut String, text: &str) {
             '\'' => page.push_str("&#39;"),
             // A control character may hide what follows it.
             sign if sign.is_control() => page.push('\u{FFFD}'),
+            // A text may look like another one.
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => page.push('\u{FFFD}'),
             sign => page.push(sign),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn no_text_hides_a_part_or_turns_it_round() {
+        let mut page = String::new();
+        escape(&mut page, "a\x1bb\u{202E}c\u{2066}d Größe 大");
+        assert_eq!(page, "a\u{FFFD}b\u{FFFD}c\u{FFFD}d Größe 大");
     }
 }

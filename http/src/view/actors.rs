@@ -32,7 +32,7 @@ const POLICY: &str = "default-src 'none'; \
     style-src 'sha256-d5iE67w/yUVLxz676WTkBunFeTsExMyXI1xWpJKq85E='; base-uri 'none'; \
     form-action 'self'; frame-ancestors 'none'";
 
-/// Returns the page `/actors`: charts of the last minutes, a row for each actor, and the workers.
+/// Returns the page `/actors`: charts of the last minutes, a row for each actor, the workers, and the last faults.
 ///
 /// It shows at most 1000 rows and refreshes itself every 2 s. The query of its URL says which rows, and
 /// in which order. What is unknown there is ignored:
@@ -82,7 +82,10 @@ fn respond(runtime: &Runtime, shared: &SharedLook, query: &PageQuery) -> HttpRes
     page.push_str("</style></head><body>");
     let mut status = 200;
     match query.id {
-        None => page::write_actors(&mut page, &look, query),
+        None => {
+            page::write_actors(&mut page, &look, query);
+            single::write_faults(&mut page, runtime, None);
+        }
         Some(id) => {
             if !single::write_actor(&mut page, &look, runtime, id) {
                 status = 404;
@@ -91,6 +94,7 @@ fn respond(runtime: &Runtime, shared: &SharedLook, query: &PageQuery) -> HttpRes
                     "<h1>There is no actor {id}</h1><p>It has ended, or is of another runtime. \
                      <a href=\"?\">All actors</a></p>"
                 );
+                single::write_history(&mut page, runtime, id);
             }
         }
     }

@@ -369,6 +369,14 @@ fn the_page_of_an_actor_has_its_last_faults_and_where_it_runs() {
             .unwrap_or_else(|| panic!("{text}: {trace}"))
     };
     assert!(at("Received &amp;str") < at("second &lt;b&gt;"), "{trace}");
+
+    // They stay when the actor has ended, which the list of all shows, too.
+    shaky.kill();
+    until("it has ended", || served.get(&page).status == 404);
+    for page in [&page, "/actors"] {
+        let body = served.get(page).body;
+        assert!(body.contains("panicked: second &lt;b&gt;"), "{body}");
+    }
 }
 
 #[test]

@@ -15,6 +15,9 @@ use crate::view::escape::escape;
 /// The number of lines of a trace that are shown.
 const LINES: usize = 40;
 
+/// The number of faults that are shown.
+const FAULTS: usize = 20;
+
 /// The number of children that are named.
 const CHILDREN: usize = 8;
 
@@ -44,9 +47,14 @@ pub(super) fn write_actor(
         page.push_str("</td></tr>\n");
     }
     page.push_str("</table></div>");
-    write_faults(page, runtime, id);
-    write_trace(page, runtime, id);
+    write_history(page, runtime, id);
     true
+}
+
+/// Writes the last faults and lines of the trace of an actor, which may have ended.
+pub(super) fn write_history(page: &mut String, runtime: &Runtime, id: u64) {
+    write_faults(page, runtime, Some(id));
+    write_trace(page, runtime, id);
 }
 
 /// Writes the parent and the children of the actor.
@@ -76,10 +84,10 @@ fn write_kin(page: &mut String, look: &ActorsLook, seen: SeenStatus<'_>) {
     page.push_str("</td></tr>\n");
 }
 
-/// Writes the last faults of the actor, the newest first, if the runtime has kept any.
-fn write_faults(page: &mut String, runtime: &Runtime, id: u64) {
+/// Writes the last faults of an actor or of all, the newest first, if the runtime has kept any.
+pub(super) fn write_faults(page: &mut String, runtime: &Runtime, of: Option<u64>) {
     let mut faults = runtime.faults();
-    faults.retain(|fault| fault.actor.as_ref().is_some_and(|actor| actor.id() == id));
+    faults.retain(|fault| of.is_none() || fault.actor.as_ref().map(TaskInfo::id) == of);
     if faults.is_empty() {
         return;
     }
@@ -87,7 +95,7 @@ fn write_faults(page: &mut String, runtime: &Runtime, id: u64) {
         "<h2>Last faults</h2><div class=\"scroll\"><table class=\"one\">\
          <tr><th>before</th><td>what has happened</td></tr>\n",
     );
-    for fault in faults.iter().rev() {
+    for fault in faults.iter().rev().take(FAULTS) {
         let before = time(Some(fault.at.elapsed()));
         let _ = write!(page, "<tr><th>{before}</th><td>");
         escape(page, &fault.text);

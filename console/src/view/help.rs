@@ -17,7 +17,7 @@ const KEYS: &str = "\
  F3  /             search; again F3: the next one.  #7 is a number
  F4  \\             filter by name, function, thread
  F5  t             tree of parents
- g                 groups by function; Enter: the actors of a group
+ g                 groups by function or name; Enter: those of a group
  F6  > <           sort by the next column; a click on its head
  P  M  T  N  I     sort by busy, mailbox, longest turn, number; invert
 

@@ -158,6 +158,13 @@ impl<M> Mailbox<M> {
         self.lock(|_, contents| contents.hooks().map_or(0, |hooks| hooks.incarnations))
     }
 
+    /// Stores the text of the panic with which the actor, or an incarnation of it, ends.
+    #[cold]
+    pub(crate) fn set_panic(&self, text: String) {
+        let mut text = Some(text.into());
+        self.lock_hooks(|_, hooks| hooks.panic = text.take());
+    }
+
     /// Counts an incarnation that has ended, and returns the number of the next one. A restart counts
     /// it when that one begins, `Context::incarnation` when it has returned.
     #[cold]

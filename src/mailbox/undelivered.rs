@@ -19,13 +19,6 @@ impl<M> Mailbox<M> {
         self.lock(|_, contents| contents.hooks()?.show)
     }
 
-    /// Stores the text of the panic with which the actor, or an incarnation of it, ends.
-    #[cold]
-    pub(crate) fn set_panic(&self, text: String) {
-        let mut text = Some(text.into());
-        self.lock_hooks(|_, hooks| hooks.panic = text.take());
-    }
-
     /// Returns the text of the panic with which the actor has ended, if it has.
     pub(crate) fn panic(&self) -> Option<Arc<str>> {
         self.lock(|_, contents| contents.hooks()?.panic.clone())

@@ -10,7 +10,10 @@ use crate::sync::Mutex;
 use crate::task::TaskInfo;
 
 /// The number of faults that are kept.
-const KEPT: usize = 64;
+pub(super) const FAULTS_KEPT: usize = 64;
+
+/// The most characters of a panic's text that are kept.
+pub(super) const FAULT_CHARACTERS: usize = 200;
 
 /// A fault that is not long ago, as [`Runtime::faults`](crate::Runtime::faults) returns it.
 #[derive(Debug, Clone)]
@@ -31,38 +34,62 @@ pub struct RecentFault {
 }
 
 /// The last faults, oldest first.
-pub(super) struct FaultLog(Mutex<VecDeque<RecentFault>>);
+pub(super) struct FaultLog(pub(super) Mutex<VecDeque<KeptFault>>);
+
+/// A fault as it is kept. Most are never read, so its text is made for those who read it.
+pub(super) struct KeptFault {
+    pub(super) number: u64,
+    pub(super) at: Instant,
+    pub(super) actor: Option<TaskInfo>,
+    /// What has panicked, if it is not the actor as a whole.
+    pub(super) subject: Option<String>,
+    pub(super) goes_on: bool,
+    /// The beginning of the panic's text.
+    pub(super) text: String,
+}
 
 impl FaultLog {
     pub(super) fn new() -> Self {
         FaultLog(Mutex::new(VecDeque::new()))
     }
 
-    /// Adds a fault, and forgets the oldest one if there are too many.
-    pub(super) fn add(&self, actor: Option<&TaskInfo>, goes_on: bool, text: String) {
-        let mut fault = RecentFault {
-            number: 1,
-            at: Instant::now(),
-            actor: actor.cloned(),
-            goes_on,
-            text,
-        };
-        let mut faults = self.0.lock();
-        let last = faults.back().map_or(0, |last| last.number);
-        fault.number += last;
-        let oldest = match faults.len() {
-            KEPT => faults.pop_front(),
-            _ => None,
-        };
-        faults.push_back(fault);
-        drop(faults);
-        drop(oldest);
-    }
-
     /// Returns the faults with higher numbers.
     pub(super) fn after(&self, number: u64) -> Vec<RecentFault> {
         let faults = self.0.lock();
         let later = faults.iter().filter(|fault| fault.number > number);
-        later.cloned().collect()
+        later.map(KeptFault::read).collect()
+    }
+}
+
+impl KeptFault {
+    fn read(&self) -> RecentFault {
+        let text = match &*self.text {
+            "" => NO_TEXT,
+            text => text,
+        };
+        let then = match self.subject {
+            None if self.goes_on => ", and begins anew",
+            _ => "",
+        };
+        let actor = self.actor.as_ref().map(TaskInfo::to_string);
+        let subject = self.subject.clone().or(actor).unwrap_or_default();
+        RecentFault {
+            number: self.number,
+            at: self.at,
+            actor: self.actor.clone(),
+            goes_on: self.goes_on,
+            text: format!("{subject} panicked: {text}{then}"),
+        }
+    }
+}
+
+/// What stands for the text of a panic without one.
+const NO_TEXT: &str = "a panic without a text";
+
+/// Returns the beginning of the text of a panic, or what stands for a text.
+pub(super) fn beginning(text: &str) -> String {
+    match text {
+        "" => NO_TEXT.to_owned(),
+        text => text.chars().take(FAULT_CHARACTERS).collect(),
     }
 }

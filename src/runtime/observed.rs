@@ -4,9 +4,9 @@
 //! runtime. Both go into the trace of a simulation, too.
 
 use super::context::{self, Role};
+use super::faults::{FAULT_CHARACTERS, FAULTS_KEPT, KeptFault};
 use super::inner::Inner;
-use super::status::beginning;
-use crate::contain::contain;
+use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 use crate::info::short;
 use crate::instant::Instant;
@@ -108,14 +108,40 @@ impl Inner {
         let Fault::Panicked(panic) = fault else {
             return;
         };
-        // A thread of the parent process may have held the lock at a fork.
-        if !self.is_here() {
-            return;
-        }
-        let text = beginning(panic.text().unwrap_or_default());
-        let then = if goes_on { ", and begins anew" } else { "" };
-        let text = format!("{actor} panicked: {text}{then}");
-        self.faults.add(Some(actor), goes_on, text);
+        self.keep_fault(Some(actor), None, goes_on, panic);
+    }
+
+    /// Keeps a fault, and forgets the oldest one if there are too many.
+    fn keep_fault(
+        &self,
+        actor: Option<&TaskInfo>,
+        subject: Option<String>,
+        goes_on: bool,
+        panic: &Panic,
+    ) {
+        let text = panic.text().unwrap_or_default();
+        let mut fault = KeptFault {
+            number: 1,
+            at: Instant::now(),
+            actor: actor.cloned(),
+            subject,
+            goes_on,
+            text: text.chars().take(FAULT_CHARACTERS).collect(),
+        };
+        let mut faults = match self.faults.0.try_lock() {
+            Some(faults) => faults,
+            // A thread of the parent process may have held the lock at a fork.
+            None if !self.is_here() => return,
+            None => self.faults.0.lock(),
+        };
+        fault.number += faults.back().map_or(0, |last| last.number);
+        let oldest = match faults.len() {
+            FAULTS_KEPT => faults.pop_front(),
+            _ => None,
+        };
+        faults.push_back(fault);
+        drop(faults);
+        drop(oldest);
     }
 
     /// Notes a fault that was reported, unless it is that of a whole actor, which was noted.
@@ -124,11 +150,9 @@ impl Inner {
             return;
         };
         let (part, subject) = (unhandled.part(), unhandled.subject());
-        // As in `note_fault`.
-        if self.is_here() && (unhandled.actor.is_none() || !part.is_empty()) {
-            let text = beginning(panic.text().unwrap_or_default());
-            let text = format!("{part}{subject} panicked: {text}");
-            self.faults.add(unhandled.actor, !part.is_empty(), text);
+        if unhandled.actor.is_none() || !part.is_empty() {
+            let subject = format!("{part}{subject}");
+            self.keep_fault(unhandled.actor, Some(subject), !part.is_empty(), panic);
         }
     }
 }

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::engine::DueEffects;
+use super::faults::beginning;
 use super::handle::Runtime;
 use super::inner::Inner;
-use super::status::{ActorStatus, Stats, WorkerTurn, beginning};
+use super::status::{ActorStatus, Stats, WorkerTurn};
 use super::warning::{Topic, Warning};
 use crate::task::{Look, TaskInfo, TaskKey};
 

@@ -157,17 +157,6 @@ impl ActorStatus {
     }
 }
 
-/// The most characters of a fault that are kept.
-const FAULT_MAX: usize = 200;
-
-/// Returns the beginning of the text of a panic, or what stands for a text.
-pub(super) fn beginning(text: &str) -> String {
-    match text {
-        "" => "a panic without a text".to_owned(),
-        text => text.chars().take(FAULT_MAX).collect(),
-    }
-}
-
 /// What an actor waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

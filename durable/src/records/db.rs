@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Params, Result, Row, Statement};
+use rusqlite::{Connection, Params, PrepFlags, Result, Row, Statement};
 
 pub(crate) struct Db<'c> {
     pub(crate) connection: &'c Connection,
@@ -35,7 +35,10 @@ impl<'c> Db<'c> {
             .and_then(Option::take);
         let mut statement = match known {
             Some(statement) => statement,
-            None => self.connection.prepare(sql)?,
+            // It stays, so it takes no room in the small buffers that are used again for each call.
+            None => self
+                .connection
+                .prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)?,
         };
         let result = call(&mut statement);
         self.statements.borrow_mut().insert(key, Some(statement));

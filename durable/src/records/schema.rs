@@ -154,7 +154,7 @@ pub(crate) fn create_older(connection: &Connection, version: usize) {
         .unwrap();
 }
 
-/// A sum of bytes that follow each other: FNV-1a in 64 bits. A single changed byte always shows.
+/// A sum of bytes that follow each other, eight at a time. A change within eight bytes always shows.
 pub(crate) struct Sum(u64);
 
 impl Sum {
@@ -163,11 +163,21 @@ impl Sum {
     }
 
     /// Adds bytes, and where they end.
-    pub(crate) fn add(mut self, bytes: &[u8]) -> Self {
-        for byte in bytes.iter().chain(&(bytes.len() as u64).to_le_bytes()) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        self
+    pub(crate) fn add(self, bytes: &[u8]) -> Self {
+        let (words, rest) = bytes.as_chunks();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let words = words.iter().chain([&last]);
+        let sum = words.fold(self, |sum, word| sum.add_word(u64::from_le_bytes(*word)));
+        sum.add_word(bytes.len() as u64)
+    }
+
+    /// Each step can be undone, so another word is another sum. The high bits of a product depend on all
+    /// bits of the word, so they come down.
+    fn add_word(self, word: u64) -> Self {
+        Sum((self.0 ^ word)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(32))
     }
 
     pub(crate) fn end(self) -> i64 {

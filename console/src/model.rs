@@ -208,7 +208,7 @@ impl Model {
             "section" => self.put_section(parse(line)?),
             "log" => {
                 let fault: ParsedLog = parse(line)?;
-                if self.is_new(fault.number) {
+                if self.takes_fault(fault.number) {
                     let at_ms = fault.at_ms.unwrap_or(self.at_ms);
                     self.note_at(at_ms, &fault.level, &fault.text, fault.actor);
                 }
@@ -225,9 +225,9 @@ impl Model {
         Ok(Applied::Part)
     }
 
-    /// Returns whether a fault of this number has not come before. After a break of the connection the
-    /// program says again what it keeps.
-    fn is_new(&mut self, number: Option<u64>) -> bool {
+    /// Notes the number of a fault. Returns whether the fault has not come before: after a break of the
+    /// connection the program says again what it keeps.
+    fn takes_fault(&mut self, number: Option<u64>) -> bool {
         let (Some(number), Some(program)) = (number, &self.program) else {
             return true;
         };

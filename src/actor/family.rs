@@ -70,7 +70,7 @@ pub(super) fn parent_of(child: u64) -> Option<u64> {
 
 /// Returns the parent of an actor or, if it has none, its supervisor.
 pub(super) fn owner_of(actor: u64) -> Option<u64> {
-    // Relaxed: it publishes nothing. Whoever has seen the entry being made sees the number.
+    // Relaxed: it publishes nothing. A thread that has seen the entry being made sees the number.
     if ENTRIES.load(Ordering::Relaxed) == 0 {
         return None;
     }

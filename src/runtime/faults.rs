@@ -63,10 +63,7 @@ impl FaultLog {
 
 impl KeptFault {
     fn read(&self) -> RecentFault {
-        let text = match &*self.text {
-            "" => NO_TEXT,
-            text => text,
-        };
+        let text = beginning(&self.text);
         let then = match self.subject {
             None if self.goes_on => ", and begins anew",
             _ => "",
@@ -83,13 +80,10 @@ impl KeptFault {
     }
 }
 
-/// What stands for the text of a panic without one.
-const NO_TEXT: &str = "a panic without a text";
-
 /// Returns the beginning of the text of a panic, or what stands for a text.
 pub(super) fn beginning(text: &str) -> String {
     match text {
-        "" => NO_TEXT.to_owned(),
+        "" => "a panic without a text".to_owned(),
         text => text.chars().take(FAULT_CHARACTERS).collect(),
     }
 }

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     };
     match greenroom::run(run(&words)) {
         Ok(code) => code,
-        // Whoever reads has seen enough.
+        // The program that reads, such as `head`, has ended.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

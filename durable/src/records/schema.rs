@@ -154,12 +154,18 @@ pub(crate) fn create_older(connection: &Connection, version: usize) {
         .unwrap();
 }
 
+/// Where a sum begins. Any number would do but 0, which a sum of zeros would keep.
+const SUM_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// What each word is multiplied by. It is odd, so that a product can be undone, and has bits all over.
+const SUM_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// A sum of bytes that follow each other, eight at a time. A change within eight bytes always shows.
 pub(crate) struct Sum(u64);
 
 impl Sum {
     pub(crate) fn new(before: i64) -> Self {
-        Sum(before as u64 ^ 0xcbf2_9ce4_8422_2325)
+        Sum(before as u64 ^ SUM_START)
     }
 
     /// Adds bytes, and where they end.
@@ -172,15 +178,33 @@ impl Sum {
         sum.add_word(bytes.len() as u64)
     }
 
-    /// Each step can be undone, so another word is another sum. The high bits of a product depend on all
+    /// Adds a word. This step can be undone, so another word is another sum. The high bits of a product depend on all
     /// bits of the word, so they come down.
     fn add_word(self, word: u64) -> Self {
-        Sum((self.0 ^ word)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(32))
+        Sum((self.0 ^ word).wrapping_mul(SUM_FACTOR).rotate_left(32))
     }
 
     pub(crate) fn end(self) -> i64 {
         self.0 as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sum;
+
+    #[test]
+    fn each_changed_bit_of_some_bytes_and_each_other_length_is_another_sum() {
+        let sum = |bytes: &[u8]| Sum::new(7).add(bytes).end();
+        let bytes: Vec<u8> = (0..21).collect();
+        for bit in 0..8 * bytes.len() {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(sum(&changed), sum(&bytes), "bit {bit}");
+        }
+        let zeros: Vec<i64> = (0..20).map(|length| sum(&vec![0; length])).collect();
+        for (length, other) in zeros.iter().enumerate() {
+            assert!(!zeros[..length].contains(other), "{length} zeros");
+        }
     }
 }

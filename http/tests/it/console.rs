@@ -324,7 +324,7 @@ fn at_most_four_viewers_look() {
         "{}",
         fifth.text()
     );
-    // One that asks for the head alone takes nobody's place.
+    // One that asks for the head alone takes no place of a viewer.
     for viewer in &mut viewers {
         viewer.event("tick", |_| true);
     }

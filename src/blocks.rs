@@ -54,9 +54,12 @@ const CLASSES: usize = STEPS + 1;
 /// system soon, and each new page of it costs as much as a copy of several KiB.
 pub(crate) const HUGE_BYTES: usize = 264 * 1024;
 
-/// Whether blocks are cached. A model caches none, so that its allocator finds each lost block. Nor
-/// does a build for tools that detect uses after free.
-const KEEPS: bool = !MODEL && !cfg!(any(miri, greenroom_uncached));
+/// Returns whether blocks are cached. A model caches none, so that its allocator finds each lost
+/// block. Nor does a build for tools that detect uses after free.
+#[inline(always)]
+fn keeps() -> bool {
+    !MODEL && !cfg!(any(miri, greenroom_uncached)) && poison::keeps()
+}
 
 /// Returns the class of the smallest blocks that fit the layout, if there is one.
 const fn class_of(layout: Layout) -> Option<usize> {
@@ -90,7 +93,7 @@ const fn layout_of(class: usize) -> Layout {
 /// Allocates memory for a value of this layout, whose size is not zero. The caller owns the memory.
 #[inline]
 pub(crate) fn allocate(layout: Layout) -> NonNull<()> {
-    let kept = class_of(layout).filter(|_| KEEPS).and_then(take);
+    let kept = class_of(layout).filter(|_| keeps()).and_then(take);
     kept.unwrap_or_else(|| from_allocator(layout))
 }
 
@@ -100,7 +103,7 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<()> {
 /// It comes from [`allocate`] with this layout, and the caller owns it (MEMORY-1).
 #[inline]
 pub(crate) unsafe fn free(block: NonNull<()>, layout: Layout) {
-    let is_kept = class_of(layout).is_some_and(|class| KEEPS && keep(class, block));
+    let is_kept = class_of(layout).is_some_and(|class| keeps() && keep(class, block));
     if !is_kept {
         // SAFETY: by the caller's promise.
         unsafe { to_allocator(block, layout) };

@@ -21,7 +21,7 @@ use greenroom::{
 };
 
 /// The size of a future, in bytes, that each way takes.
-const LARGE: usize = if cfg!(any(greenroom_poisoned, greenroom_tsan, greenroom_uncached)) {
+const LARGE: usize = if cfg!(any(greenroom_poisoned, greenroom_tsan)) {
     // Sanitizers need several times the stack.
     20 << 10
 } else if cfg!(debug_assertions) {

@@ -73,36 +73,34 @@ must_find() {
 # The library's own tests and the stress test under AddressSanitizer. Without those of
 # tests/memory.rs that take minutes here.
 asan() {
-    asan_tests greenroom_uncached --lib --test memory --test stress -- \
+    GREENROOM_UNCACHED=1 asan_tests --lib --test memory --test stress -- \
         --skip a_million_restarts --skip a_job_that_waits --skip a_request_that_waits \
         --skip a_restartable_actor_takes
 }
 
 # All tests under AddressSanitizer.
 asan_all() {
-    GREENROOM_MATRIX=all asan_tests greenroom_uncached --tests
+    GREENROOM_UNCACHED=1 GREENROOM_MATRIX=all asan_tests --tests
 }
 
-# All tests under AddressSanitizer with the block cache on. A use of a cached block is seen. Each
-# environment has been run without the cache, so the usual ones suffice.
+# All tests under AddressSanitizer with the block cache on, with the build of the check before. A use of
+# a cached block is seen. Each environment has been run without the cache, so the usual ones suffice.
 asan_kept() {
-    asan_tests greenroom_poisoned --tests
+    asan_tests --tests
 }
 
 # These tests under AddressSanitizer. The cache is off or poisoned; otherwise no use after a free
 # would be seen.
 asan_tests() {
-    local host cfg=$1 dir=target/asan
-    shift
+    local host
     host=$(rustc -vV | sed -n 's/^host: //p')
-    [ "$cfg" = greenroom_uncached ] || dir=target/asan_kept
-    export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg $cfg"
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg greenroom_poisoned"
     export ASAN_OPTIONS=detect_stack_use_after_return=1 GREENROOM_STRESS_ROUNDS=100
     export LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0
-    [[ " $* " != *' --tests '* ]] ||
-        cargo build --locked --profile test --target "$host" --examples --target-dir "$dir"
+    local to=(--locked --target "$host" --target-dir target/asan)
+    [[ " $* " != *' --tests '* ]] || cargo build --profile test --examples "${to[@]}"
     # A run takes half an hour, so it shows all that fails.
-    cargo test --locked --no-fail-fast --target "$host" --target-dir "$dir" "$@"
+    cargo test --no-fail-fast "${to[@]}" "$@"
 }
 
 # The behaviour tests that run under ThreadSanitizer: those in which threads share something.

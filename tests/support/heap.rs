@@ -20,6 +20,13 @@ pub fn here() -> Heap {
     HEAP.with(Cell::get)
 }
 
+/// Returns whether the library caches the blocks that it frees. Builds for tools that detect uses
+/// after free do not.
+pub fn caches_blocks() -> bool {
+    !cfg!(any(miri, greenroom_uncached))
+        && !(cfg!(greenroom_poisoned) && std::env::var_os("GREENROOM_UNCACHED").is_some())
+}
+
 thread_local! {
     // Constant and without a destructor: reading it never allocates.
     static HEAP: Cell<Heap> = const { Cell::new(Heap { live: 0, allocations: 0 }) };

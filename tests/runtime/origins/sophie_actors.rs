@@ -206,12 +206,7 @@ fn a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
         }));
         // Blocks that other threads have freed are not counted.
         assert!(bytes <= BYTES_MAX.cast_signed(), "{bytes} bytes per actor");
-        // `greenroom_uncached` turns the block cache off, since reused blocks hide uses after free
-        // from tools.
-        assert!(
-            allocations == 0 || cfg!(greenroom_uncached),
-            "{allocations}"
-        );
+        assert!(allocations == 0 || !heap::caches_blocks(), "{allocations}");
     });
 }
 

@@ -136,8 +136,8 @@ struct Share {
 
 impl Share {
     /// So many turns that a worker preempted for a while does not matter. Fewer where a turn takes
-    /// much longer: with AddressSanitizer, and without optimization.
-    const ENOUGH: usize = if cfg!(any(greenroom_uncached, debug_assertions)) {
+    /// much longer: without optimization.
+    const ENOUGH: usize = if cfg!(debug_assertions) {
         2_000
     } else {
         10_000

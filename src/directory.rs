@@ -7,17 +7,20 @@
 mod group;
 mod hash;
 mod keys;
+mod registered;
 mod table;
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 
 pub(crate) use group::{GroupEntry, MemberChange, Members};
 pub(crate) use hash::HashSeeds;
 pub(crate) use keys::{HashedKey, KeySlot, Keys};
+pub(crate) use registered::{LabelledKeys, Registrations};
 
 use crate::contain::contain;
+use crate::sync::Mutex;
 use crate::task::TaskInfo;
 use crate::waiters::{Ticket, Waiters};
 use table::{NameTable, Value};
@@ -26,6 +29,8 @@ use table::{NameTable, Value};
 pub(crate) struct Directory {
     pub(crate) names: NameTable<NameEntry>,
     pub(crate) groups: NameTable<GroupEntry>,
+    /// The sets of keyed actors whose keys have texts. Those that are gone go with the next one.
+    labelled: Mutex<Vec<Weak<dyn LabelledKeys>>>,
     /// What is notified of the close.
     closed: Waiters,
 }
@@ -101,8 +106,24 @@ impl Directory {
         Directory {
             names: NameTable::new(),
             groups: NameTable::new(),
+            labelled: Mutex::new(Vec::new()),
             closed: Waiters::new(),
         }
+    }
+
+    /// Adds a set of keyed actors whose keys have texts.
+    pub(crate) fn add_labelled(&self, set: Weak<dyn LabelledKeys>) {
+        let mut sets = self.labelled.lock();
+        sets.retain(|set| set.strong_count() > 0);
+        sets.push(set);
+    }
+
+    fn labelled_sets(&self) -> Vec<Arc<dyn LabelledKeys>> {
+        self.labelled
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
     }
 
     /// Wakes `waker` at the close, until `ticket` is given up with

@@ -34,6 +34,8 @@ pub(crate) struct NameTable<V> {
 struct NameShard<V> {
     /// The values, by the hashes of their names.
     values: HashMap<u64, SameHash<V>, Hashed>,
+    /// The number of changes.
+    changes: u64,
     is_closed: bool,
 }
 
@@ -98,6 +100,7 @@ impl<V: Value> NameTable<V> {
             shards: std::array::from_fn(|_| {
                 CachePadded(SpinLock::new(NameShard {
                     values: HashMap::default(),
+                    changes: 0,
                     is_closed: false,
                 }))
             }),
@@ -126,6 +129,7 @@ impl<V: Value> NameTable<V> {
                 Entry::Occupied(named) => named.into_mut(),
                 Entry::Vacant(free) => free.insert(SameHash::new(name)),
             };
+            shard.changes += 1;
             let value = named.made(name);
             let result = change(value);
             // An empty value says nothing, so it takes no memory. A shard that has shrunk far does not
@@ -141,11 +145,32 @@ impl<V: Value> NameTable<V> {
         })
     }
 
+    /// Returns how often values were changed, or may have been.
+    pub(crate) fn changes(&self) -> u64 {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.with(|shard| shard.changes)).sum()
+    }
+
+    /// Returns what `take` makes of each name and its value. It is called under the lock of a shard.
+    pub(crate) fn read<R>(&self, take: impl Fn(&str, &V) -> Option<R>) -> Vec<R> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            shard.with(|shard| {
+                let named = shard.values.values();
+                let named =
+                    named.flat_map(|named| std::iter::once(&named.first).chain(&named.others));
+                all.extend(named.filter_map(|(name, value)| take(name, value)));
+            });
+        }
+        all
+    }
+
     /// Takes out all values, and accepts no more.
     pub(crate) fn close(&self) -> impl Iterator<Item = V> {
         self.shards.iter().flat_map(|shard| {
             let values = shard.with(|shard| {
                 shard.is_closed = true;
+                shard.changes += 1;
                 std::mem::take(&mut shard.values)
             });
             let named = values.into_values();

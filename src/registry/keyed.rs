@@ -7,6 +7,7 @@ mod ends;
 mod entering;
 mod error;
 mod idling;
+mod labels;
 mod starting;
 mod state;
 mod waits;

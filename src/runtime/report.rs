@@ -9,6 +9,7 @@ use super::handle::Runtime;
 use super::live_cells::SeenActor;
 use super::status::{ActorWait, TaskReport};
 use super::warning::write_task;
+use crate::directory::Registrations;
 use crate::task::run::note_wait_for;
 use crate::task::{TaskInfo, WaitsFor};
 use crate::tracer;
@@ -54,9 +55,10 @@ impl Runtime {
         let seen = self.inner.see_actors();
         let who = |id| Some(seen.actors.get(&id)?.info.clone());
         let turns = self.inner.running();
+        let registered = Registrations::of(self.inner.directory());
         let actor = |actor: &SeenActor| {
             let mut status = self.inner.status_of(actor);
-            self.inner.place(&mut status, &turns);
+            (self.inner).complete(&mut status, &turns, &registered);
             TaskReport {
                 task: actor.info.clone(),
                 actor: Some(status),

@@ -9,6 +9,7 @@ use super::handle::Runtime;
 use super::inner::Inner;
 use super::status::{ActorStatus, Stats, WorkerTurn};
 use super::warning::{Topic, Warning};
+use crate::directory::Registrations;
 use crate::task::{Look, TaskInfo, TaskKey};
 
 impl Runtime {
@@ -209,10 +210,10 @@ impl Inner {
     fn describe_others(&self, spare: &[TaskKey], mut each: impl FnMut(ActorStatus)) {
         // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
         self.engine().apply(self, DueEffects::All);
-        let turns = self.running();
+        let (turns, registered) = (self.running(), Registrations::of(self.directory()));
         self.describe_cells(spare, |task, look| {
             let mut status = self.status(task, &look);
-            self.place(&mut status, &turns);
+            self.complete(&mut status, &turns, &registered);
             each(status);
         });
     }
@@ -223,8 +224,18 @@ impl Inner {
         self.hosts.describe_cells(spare, &mut each);
     }
 
-    /// Names the worker that runs an actor in one of these turns.
-    pub(super) fn place(&self, status: &mut ActorStatus, turns: &[Option<WorkerTurn>]) {
+    /// Adds what an actor is registered as, and the worker that runs it in one of these turns.
+    pub(super) fn complete(
+        &self,
+        status: &mut ActorStatus,
+        turns: &[Option<WorkerTurn>],
+        registered: &Registrations,
+    ) {
+        if let Some(registered) = registered.get(status.task.id()) {
+            status.names.clone_from(&registered.names);
+            status.groups.clone_from(&registered.groups);
+            status.key.clone_from(&registered.key);
+        }
         if !status.is_dormant
             && status.thread.is_none()
             && let Some(worker) = worker_of(status.task.id(), turns)
@@ -259,6 +270,9 @@ impl Inner {
             thread: look.thread.clone(),
             state: look.state,
             fault: look.fault.as_deref().map(beginning),
+            names: Vec::new(),
+            groups: Vec::new(),
+            key: None,
             task,
         }
     }

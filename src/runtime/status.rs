@@ -129,6 +129,13 @@ pub struct ActorStatus {
     /// The beginning of the text of the last panic that has ended an incarnation of it: at most 200
     /// characters.
     pub fault: Option<String>,
+    /// The [names](crate::registry::Name) that the actor has in this runtime, sorted.
+    pub names: Vec<Arc<str>>,
+    /// The [groups](crate::registry::Group) of this runtime of which it is a member, sorted.
+    pub groups: Vec<Arc<str>>,
+    /// The text of its key in a set of [keyed](crate::registry::Keyed) actors of this runtime, if the set
+    /// has a [label](crate::registry::KeyedBuilder::label).
+    pub key: Option<Arc<str>>,
     /// How many messages have given way to newer ones in the mailbox, see
     /// [`overflow`](crate::ActorBuilder::overflow).
     pub displaced: u64,

@@ -19,7 +19,7 @@ use super::faults::RecentFault;
 use super::live_cells::CellMarks;
 use super::status::{Stats, TaskReport};
 use crate::contain::KeptWaker;
-use crate::directory::HashSeeds;
+use crate::directory::{HashSeeds, Registrations};
 use crate::instant::Instant;
 use crate::sync::{Condvar, Mutex};
 
@@ -97,6 +97,7 @@ pub(super) struct WalkMarks {
     pub(super) workers: CellMarks,
     /// By the keys of the hosts.
     pub(super) hosts: BTreeMap<usize, CellMarks>,
+    pub(super) registered: Registrations,
     /// The number of the last fault.
     pub(super) faults: u64,
 }
@@ -316,6 +317,7 @@ impl ViewerList {
                 seeds: HashSeeds::new(),
                 workers: CellMarks::default(),
                 hosts: BTreeMap::new(),
+                registered: Registrations::default(),
                 faults: 0,
             })
         });

@@ -41,7 +41,7 @@ pub struct Watch {
     armed: Option<Armed>,
 }
 
-// A walk is behind a lock, and calls no user code.
+// One walk is made at a time, and contains the user code that it calls.
 impl UnwindSafe for Watch {}
 impl RefUnwindSafe for Watch {}
 
@@ -267,8 +267,10 @@ impl Inner {
             seeds,
             workers,
             hosts,
+            registered,
             ..
         } = &mut *plan.marks;
+        registered.look_again(self.directory());
         let turns = self.running();
         let beside = |id, look: &Look| {
             let busy = || {
@@ -282,7 +284,8 @@ impl Inner {
             };
             let busy = if self.has_observer() { busy() } else { 0 };
             // Together in one word of a hash: a few workers, and nanoseconds.
-            busy << 8 ^ worker.map_or(0, |worker| worker as u64 + 1)
+            let own = busy << 8 ^ worker.map_or(0, |worker| worker as u64 + 1);
+            own ^ registered.hash(id, seeds)
         };
         let mut walk = MarkedWalk {
             seeds,
@@ -304,7 +307,7 @@ impl Inner {
         }
         found.ended = walk.ended;
         let actors = found.reports.iter_mut().filter_map(|it| it.actor.as_mut());
-        actors.for_each(|actor| self.place(actor, &turns));
+        actors.for_each(|actor| self.complete(actor, &turns, registered));
     }
 
     /// Adds to the reports who is waited for.

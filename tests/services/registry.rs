@@ -2,6 +2,7 @@
 
 mod groups;
 mod load;
+mod looks;
 mod model;
 mod names;
 mod order;

@@ -3,16 +3,17 @@
 use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 
 use super::Keyed;
-use super::core::{KeyGuard, KeyedCore, Make};
+use super::core::{KeyGuard, KeyLabel, KeyedCore, Make};
 use super::state::EndCall;
 use crate::actor::{ActorBuilder, Handle, SpawnFrom, SpawnTarget};
 use crate::contain::contain;
+use crate::directory::LabelledKeys;
 use crate::error::{BuildError, Fault, SpawnProblem, how_to_bind};
 use crate::runtime::{CurrentPlace, Runtime};
 
@@ -30,6 +31,7 @@ pub struct KeyedBuilder<K, M, T> {
     runtime: Option<Runtime>,
     idle: Option<Duration>,
     limit: Option<usize>,
+    label: Option<KeyLabel<K>>,
     on_end: Option<OnEnd<K, T>>,
 }
 
@@ -66,6 +68,7 @@ where
             runtime: None,
             idle: None,
             limit: None,
+            label: None,
             on_end: None,
         }
     }
@@ -141,6 +144,37 @@ where
         self
     }
 
+    /// Sets the text that shows a key to those who look at actors, as
+    /// [`ActorStatus::key`](crate::ActorStatus::key). By default keys are not shown: they may be private.
+    ///
+    /// It is called without a lock, once for each actor while the runtime is
+    /// [watched](crate::Runtime::watch), and for each actor by [`stats`](crate::Runtime::stats) and the
+    /// like. So a key has no text in memory while nobody looks. A key for which it panics is shown as
+    /// `?`.
+    ///
+    /// ```
+    /// use greenroom::registry::Keyed;
+    /// use greenroom::{Context, Runtime, actor};
+    ///
+    /// async fn session(mut cx: Context<&'static str>) {
+    ///     while cx.recv().await.is_some() {}
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let sessions = Keyed::builder(|_user: u64| actor(session))
+    ///         .label(|user| format!("user {user}"))
+    ///         .build()
+    ///         .unwrap();
+    ///     sessions.tell(&7, "hello").unwrap();
+    ///     let actors = Runtime::current().stats().actors;
+    ///     assert!(actors.iter().any(|actor| actor.key.as_deref() == Some("user 7")));
+    /// });
+    /// ```
+    pub fn label(mut self, text: impl Fn(&K) -> String + Send + Sync + 'static) -> Self {
+        self.label = Some(Box::new(text));
+        self
+    }
+
     /// Sets a function for the result of each actor. By default results are dropped, and a panic of
     /// an actor goes to [`on_fault`](crate::Builder::on_fault).
     ///
@@ -212,10 +246,15 @@ where
         }
         let make = make(place, self.spawn, self.on_end);
         let limit = self.limit.unwrap_or(usize::MAX);
-        match Keyed::of(KeyedCore::new(runtime, make, self.idle, limit)) {
-            Some(set) => Ok(set),
-            None => impossible("on", "is a runtime that has shut down"),
+        let core = KeyedCore::new(runtime, make, self.label, self.idle, limit);
+        let Some(set) = Keyed::of(core.clone()) else {
+            return impossible("on", "is a runtime that has shut down");
+        };
+        if core.label.is_some() {
+            let own: Weak<dyn LabelledKeys> = Arc::<KeyedCore<K, M>>::downgrade(&core);
+            core.runtime.directory_made().add_labelled(own);
         }
+        Ok(set)
     }
 }
 

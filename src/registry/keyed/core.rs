@@ -32,6 +32,9 @@ pub(super) type Make<K, M> = Box<
         + Sync,
 >;
 
+/// Makes the text of a key.
+pub(super) type KeyLabel<K> = Box<dyn Fn(&K) -> String + Send + Sync>;
+
 type LockedShard<K, M> = CachePadded<Mutex<KeyShard<K, M>>>;
 
 pub(super) struct KeyedCore<K, M> {
@@ -39,6 +42,7 @@ pub(super) struct KeyedCore<K, M> {
     pub(super) make: Make<K, M>,
     /// Is called when the state of an actor was dropped. It is here, so that a guard needs no bounds.
     pub(super) leave: fn(&Arc<Self>, KeySite),
+    pub(super) label: Option<KeyLabel<K>>,
     pub(super) idle: Option<Duration>,
     pub(super) limit: usize,
     pub(super) seeds: HashSeeds,
@@ -278,6 +282,7 @@ where
     pub(super) fn new(
         runtime: Arc<Inner>,
         make: Make<K, M>,
+        label: Option<KeyLabel<K>>,
         idle: Option<Duration>,
         limit: usize,
     ) -> Arc<Self> {
@@ -287,6 +292,7 @@ where
             runtime,
             make,
             leave: Self::leave,
+            label,
             idle,
             limit,
             seeds: HashSeeds::new(),

@@ -336,6 +336,10 @@ impl TaskHooks for BlockingExecutor {
         self.process
     }
 
+    fn end_of_a_task(&self) -> &'static str {
+        "a blocking call"
+    }
+
     fn report(&self, unhandled: &UnhandledFault<'_>) {
         match &self.runtime {
             Some(runtime) => runtime.report(unhandled),

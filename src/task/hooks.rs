@@ -25,6 +25,11 @@ pub trait TaskHooks: Send + Sync {
         Process::current()
     }
 
+    /// Returns what a task of this executor is to those who wait for its end.
+    fn end_of_a_task(&self) -> &'static str {
+        "the end of a task"
+    }
+
     /// Returns whether the user has set the batch, which is exact then.
     fn is_batch_chosen(&self) -> bool {
         false

@@ -11,6 +11,7 @@ use greenroom::supervise::Restarts;
 use greenroom::{ActorWait, Address, Context, Handle, Reply, Runtime, Warning, ctrl_c, spawn};
 
 use crate::child::alone;
+use crate::support::drive;
 
 enum Friend {
     Is(Address<Friend>),
@@ -280,6 +281,7 @@ fn a_report_tells_what_each_actor_waits_for() {
             1 => friend.closed().await,
             2 => drop(friend.send(Friend::Ask(Reply::pair().0)).await),
             3 => greenroom::time::sleep(Duration::from_secs(3600)).await,
+            4 => greenroom::unblock(move || drive(friend.closed())).await,
             _ => pending().await,
         }
     }
@@ -288,11 +290,11 @@ fn a_report_tells_what_each_actor_waits_for() {
         let runtime = runtime.build().unwrap();
         let mute = async |_cx: Context<Friend>| pending::<()>().await;
         let mute = spawn!(mute, name = "mute", capacity = 1, on = &runtime);
-        let names = ["asks", "joins", "sends", "sleeps", "other", "receives"];
+        let names = ["asks", "joins", "sends", "sleeps", "blocks", "other", "receives"];
         let patients: Vec<_> = (0..).zip(names).collect();
         let patients = patients.into_iter().map(|(number, name)| {
             let patient = spawn!(patient(_, number), name = name, on = &runtime);
-            if number < 5 {
+            if number < 6 {
                 patient.tell(mute.address()).unwrap();
             }
             // The first ask fills the mailbox.
@@ -319,6 +321,7 @@ fn a_report_tells_what_each_actor_waits_for() {
                 ("joins", true) => ActorWait::End(to),
                 ("sends", true) => ActorWait::Room(to),
                 ("sleeps", true) => ActorWait::Noted("a timer"),
+                ("blocks", true) => ActorWait::Noted("a blocking call"),
                 _ => ActorWait::Other,
             };
             // It is in a turn at first.

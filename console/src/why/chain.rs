@@ -199,13 +199,7 @@ impl ChainSearch<'_> {
                     self.explain(id, "end");
                     continue;
                 }
-                WaitsOn::Noted(what, Some(id)) => {
-                    let text = format!("{} has {}", model.label(id), model.text(what));
-                    self.link(Remark, Some(id), text);
-                    self.explain(id, "lock");
-                    continue;
-                }
-                WaitsOn::Noted(what, None) => {
+                WaitsOn::Noted(what, _) => {
                     let what = model.text(what);
                     (what.to_owned(), what.contains("blocking"))
                 }

@@ -101,14 +101,9 @@ fn a_full_mailbox_and_a_long_turn_are_found_behind_a_wait() {
 }
 
 #[test]
-fn a_held_lock_leads_to_its_holder_and_a_forgotten_reply_to_its_keeper() {
+fn a_forgotten_reply_leads_to_its_keeper() {
     let mut lines = Lines::new();
-    waits(
-        &mut lines,
-        1,
-        "reader",
-        r#"{"for":"noted","what":"a lock","of":2}"#,
-    );
+    waits(&mut lines, 1, "reader", r#"{"for":"answer","of":2}"#);
     waits(&mut lines, 2, "holder", r#"{"for":"answer","of":3}"#);
     lines.idle(3, "keeper");
     lines.tick();

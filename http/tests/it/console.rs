@@ -4,6 +4,7 @@ mod schema;
 
 use std::collections::BTreeMap;
 
+use greenroom::registry::{Group, Keyed, Name};
 use greenroom::spool::Spool;
 use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::trace::{Level, Lines};
@@ -213,6 +214,55 @@ fn an_actor_is_sent_with_its_parent_its_place_its_state_and_its_last_fault() {
         (&after["fault"], &after["machine"]),
         (&json!("a bomb"), &json!("READY"))
     );
+}
+
+#[test]
+fn an_actor_is_sent_again_when_its_names_change() {
+    let served = served(with(often()));
+    let cart = sink(&served.runtime, "cart");
+    let mut viewer = Viewer::new(&served);
+    let is_cart = |line: &Value| line["id"] == json!(cart.id());
+    let first = viewer.event("actor", is_cart);
+    let keys = ["names", "groups", "key"];
+    assert_eq!(keys.map(|key| first.get(key)), [None; 3]);
+    let name = Name::<String>::new("checkout\u{1b}").on(&served.runtime);
+    let group = Group::<String>::new("carts").on(&served.runtime);
+    name.register(&cart).unwrap();
+    group.join(&cart).unwrap();
+    let named = viewer.event("actor", |line| {
+        is_cart(line) && line.get("groups").is_some()
+    });
+    assert_eq!(named["names"], json!(["checkout\u{1b}"]));
+    assert_eq!(named["groups"], json!(["carts"]));
+    name.unregister();
+    let without = |line: &Value| is_cart(line) && line.get("names").is_none();
+    assert_eq!(viewer.event("actor", without)["groups"], json!(["carts"]));
+}
+
+#[test]
+fn texts_of_a_program_are_sent_up_to_a_length() {
+    let served = served(with(often()));
+    let long = "é".repeat(1000);
+    let cart = sink(&served.runtime, &long);
+    let sink = |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} };
+    let set = Keyed::builder(move |_| actor(sink)).on(&served.runtime);
+    let set = set.label(|key: &String| key.clone()).build().unwrap();
+    let keyed = served.runtime.block_on(set.get_or_spawn(&long)).unwrap();
+    for number in 0..100 {
+        let name = Name::owned(format!("{number:03}{long}"));
+        name.on(&served.runtime).register(&cart).unwrap();
+    }
+    let mut viewer = Viewer::new(&served);
+    let sent = "é".repeat(200);
+    let mut all: BTreeMap<u64, Value> = BTreeMap::new();
+    while let Some(line) = viewer.line().filter(|line| line["event"] != "tick") {
+        all.insert(line["id"].as_u64().unwrap_or(0), line);
+    }
+    let (cart, keyed) = (&all[&cart.id()], &all[&keyed.id()]);
+    assert_eq!((&cart["name"], &keyed["key"]), (&json!(sent), &json!(sent)));
+    let names = cart["names"].as_array().unwrap();
+    assert_eq!(names.len(), 16);
+    assert_eq!(names[0].as_str().unwrap().chars().count(), 200);
 }
 
 #[test]

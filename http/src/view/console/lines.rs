@@ -1,5 +1,6 @@
 //! ConsoleLines of the protocol, as bytes.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use greenroom::policy::TaskInfo;
@@ -10,6 +11,12 @@ use super::section::Section;
 
 /// The version of the protocol. A viewer refuses another one.
 const PROTOCOL: u32 = 1;
+
+/// The most names and groups that are sent of an actor.
+const NAMES_MAX: usize = 16;
+
+/// The most characters of a text that a program makes at run time.
+const CHARACTERS_MAX: usize = 200;
 
 /// The first line.
 #[derive(Serialize)]
@@ -122,6 +129,12 @@ pub(super) struct ActorLine<'a> {
     fault: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    names: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
 }
 
 /// What is counted of an actor, if it is.
@@ -152,7 +165,7 @@ struct WaitLine<'a> {
 
 impl<'a> ActorLine<'a> {
     pub(super) fn of(report: &'a TaskReport, actor: &'a ActorStatus, stats: &Stats) -> Self {
-        let (task, name) = (&report.task, report.task.called().into_owned());
+        let (task, name) = (&report.task, beginning(&report.task.called()).to_owned());
         // What runs an actor is known only if something is said of any worker.
         let is_known = stats.running.iter().any(Option::is_some);
         let sampled = &actor.sampled;
@@ -188,6 +201,9 @@ impl<'a> ActorLine<'a> {
             thread: actor.thread.as_deref(),
             fault: actor.fault.as_deref(),
             machine: actor.state,
+            names: beginnings(&actor.names),
+            groups: beginnings(&actor.groups),
+            key: actor.key.as_deref().map(beginning),
             waits: report.waits.iter().map(wait).collect(),
         }
     }
@@ -198,6 +214,17 @@ pub(super) fn unix_ms(ago: Duration) -> u64 {
     let at = SystemTime::now().duration_since(UNIX_EPOCH);
     let at = at.map_or(Duration::ZERO, |at| at.saturating_sub(ago));
     u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the characters of a text that are sent.
+fn beginning(text: &str) -> &str {
+    let end = text.char_indices().nth(CHARACTERS_MAX);
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
+fn beginnings(texts: &[Arc<str>]) -> Vec<&str> {
+    let texts = texts.iter().take(NAMES_MAX);
+    texts.map(|text| beginning(text)).collect()
 }
 
 fn micros(time: Duration) -> u64 {

@@ -197,7 +197,7 @@ impl Model {
             "actor" => {
                 let parsed: ParsedActor<'_> = parse(line)?;
                 let facts = ActorFacts::parsed(&parsed, &mut self.texts);
-                self.put(facts, parsed.waiting_us.unwrap_or(0) / 1000);
+                self.put(facts);
             }
             "ended" => self.remove(parse::<ParsedEnded>(line)?.id),
             "runtime" => {
@@ -263,15 +263,14 @@ impl Model {
         };
     }
 
-    /// Puts an actor that has waited for so long.
-    fn put(&mut self, mut facts: ActorFacts, waited_ms: u64) {
+    /// Puts an actor that was sent.
+    fn put(&mut self, mut facts: ActorFacts) {
         facts.sent_tick = self.tick;
-        facts.moved = Some(u32::try_from(waited_ms).unwrap_or(u32::MAX));
         self.sent.push(facts.id);
         let Some(&place) = self.places.get(&facts.id) else {
             facts.trend = Trend::new(self.tick, facts.mailbox);
             if let Some(since) = self.stands_still_since(&facts) {
-                (facts.still_since_ms, facts.moved) = (since, None);
+                (facts.still_since_ms, facts.has_moved) = (since, false);
             }
             self.places.insert(facts.id, self.actors.len() as u32);
             self.actors.push(facts);
@@ -372,8 +371,8 @@ impl Model {
             };
             let actor = &mut self.actors[place as usize];
             actor.trail.note(self.tick, actor.state);
-            if let Some(waited) = actor.moved.take() {
-                actor.still_since_ms = at_ms.saturating_sub(waited.into());
+            if std::mem::take(&mut actor.has_moved) {
+                actor.still_since_ms = at_ms;
             }
         }
         self.at_ms = at_ms;

@@ -290,7 +290,9 @@ fn a_report_tells_what_each_actor_waits_for() {
         let runtime = runtime.build().unwrap();
         let mute = async |_cx: Context<Friend>| pending::<()>().await;
         let mute = spawn!(mute, name = "mute", capacity = 1, on = &runtime);
-        let names = ["asks", "joins", "sends", "sleeps", "blocks", "other", "receives"];
+        let names = [
+            "asks", "joins", "sends", "sleeps", "blocks", "other", "receives",
+        ];
         let patients: Vec<_> = (0..).zip(names).collect();
         let patients = patients.into_iter().map(|(number, name)| {
             let patient = spawn!(patient(_, number), name = name, on = &runtime);

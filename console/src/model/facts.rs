@@ -109,8 +109,8 @@ pub struct ActorFacts {
     pub(super) faulted_tick: u32,
     /// Since when it has had no turn, in Unix time.
     pub(super) still_since_ms: u64,
-    /// If it has moved in this refresh: how many milliseconds ago.
-    pub(super) moved: Option<u32>,
+    /// Whether it is new in this refresh, or has moved.
+    pub(super) has_moved: bool,
     pub(super) trail: StateTrail,
     pub(super) trend: Trend,
 }
@@ -158,7 +158,7 @@ impl ActorFacts {
             sent_tick: 0,
             faulted_tick: 0,
             still_since_ms: 0,
-            moved: None,
+            has_moved: true,
             trail: StateTrail::default(),
             trend: Trend::default(),
         }
@@ -183,7 +183,7 @@ impl ActorFacts {
         self.busy_us_since = add(old.busy_us_since, self.busy_us, busy_us);
         self.still_since_ms = old.still_since_ms;
         if !self.has_moved_since(old) {
-            self.moved = old.moved;
+            self.has_moved = old.has_moved;
         }
         self.trail = old.trail;
         self.trend = old.trend;

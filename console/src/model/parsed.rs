@@ -72,7 +72,6 @@ pub(super) struct ParsedActor<'a> {
     pub handle: bool,
     #[serde(default, borrow)]
     pub waits: Vec<ParsedWait<'a>>,
-    pub waiting_us: Option<u64>,
     #[serde(default)]
     pub names: Vec<String>,
     #[serde(default)]

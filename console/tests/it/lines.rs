@@ -57,6 +57,12 @@ impl Lines {
         self.event("tick", &format!(r#""at_ms":{at_ms}"#));
     }
 
+    /// Ends a refresh, this many seconds after the last one.
+    pub fn tick_after(&mut self, seconds: u64) {
+        self.ticks += seconds - 1;
+        self.tick();
+    }
+
     /// Returns all lines.
     pub fn text(&self) -> &str {
         &self.text
@@ -120,11 +126,11 @@ pub fn program(seed: u64, actors: u64) -> (Lines, Culprits) {
 fn refresh(lines: &mut Lines, culprits: &Culprits, askers: &[u64], at: u64, actors: u64) {
     if at == 0 {
         let vault = r#""function":"shop::vault","state":"waiting","mailbox":12,"capacity":64,"turns":90,
-            "messages":400,"waits":[{"for":"noted","what":"a lock"}],"waiting_us":40000000"#;
+            "messages":400,"waits":[{"for":"noted","what":"a lock"}]"#;
         lines.actor(culprits.stuck, "vault", &vault.replace('\n', ""));
         for asker in askers {
             let fields = format!(
-                r#""function":"shop::teller","state":"waiting","waits":[{{"for":"answer","of":{}}}],"waiting_us":39000000"#,
+                r#""function":"shop::teller","state":"waiting","waits":[{{"for":"answer","of":{}}}]"#,
                 culprits.stuck
             );
             lines.actor(*asker, "teller", &fields);

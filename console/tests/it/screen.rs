@@ -92,7 +92,7 @@ fn the_start_view_names_each_culprit_among_100_000_actors() {
     assert_shows(
         &screen,
         &[
-            "waits for a lock for 51 s; 5 actors wait for it; 12 messages wait",
+            "waits for a lock for 11 s; 5 actors wait for it; 12 messages wait",
             "in one turn for 1.2 s on worker 1",
             "1820 messages in the mailbox, 120 more each second; takes 40",
             "14 restarts, the last after: bad digit in line 28",

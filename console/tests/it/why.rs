@@ -13,9 +13,9 @@ fn model(lines: &Lines) -> Model {
     model
 }
 
-/// Adds an actor that waits for others, since 5 s.
+/// Adds an actor that waits for others.
 fn waits(lines: &mut Lines, id: u64, name: &str, waits: &str) {
-    let fields = format!(r#""state":"waiting","waits":[{waits}],"waiting_us":5000000"#);
+    let fields = format!(r#""state":"waiting","waits":[{waits}]"#);
     lines.actor(id, name, &fields);
 }
 
@@ -35,9 +35,10 @@ fn actors_that_ask_each_other_are_a_cycle_and_come_first() {
     lines.actor(
         5,
         "other",
-        r#""state":"waiting","mailbox":99,"waits":[{"for":"other"}],"waiting_us":90000000"#,
+        r#""state":"waiting","mailbox":99,"waits":[{"for":"other"}]"#,
     );
     lines.tick();
+    lines.tick_after(90);
     let model = model(&lines);
     assert_eq!(cycles(&model), [[1, 2, 3]]);
     assert_eq!(chain(&model, 9).cycle, [1, 2, 3]);
@@ -73,14 +74,12 @@ fn a_full_mailbox_and_a_long_turn_are_found_behind_a_wait() {
     let mut lines = Lines::new();
     waits(&mut lines, 1, "cart", r#"{"for":"answer","of":2}"#);
     waits(&mut lines, 2, "stock", r#"{"for":"room","of":3}"#);
-    lines.actor(
-        3,
-        "press",
-        r#""state":"running","mailbox":64,"capacity":64"#,
-    );
+    lines.tick();
+    let press = r#""state":"running","mailbox":64,"capacity":64"#;
+    lines.actor(3, "press", press);
     let runtime = r#""workers":[{"turns":1,"runs":{"id":3,"for_us":2500000}}]"#;
     lines.event("runtime", runtime);
-    lines.tick();
+    lines.tick_after(5);
     let model = model(&lines);
     let texts: Vec<_> = chain(&model, 1)
         .links
@@ -107,6 +106,7 @@ fn a_forgotten_reply_leads_to_its_keeper() {
     waits(&mut lines, 2, "holder", r#"{"for":"answer","of":3}"#);
     lines.idle(3, "keeper");
     lines.tick();
+    lines.tick_after(5);
     let causes = causes(&model(&lines), 1);
     assert_eq!(
         causes,

@@ -233,7 +233,7 @@ pub use runtime::{
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};
-pub use task::{SampledTurns, Task, TurnTimes, current_actor, is_contained};
+pub use task::{SampledTimes, SampledTurns, Task, current_actor, is_contained};
 pub use task_local::{LocalScope, LocalUnset, TaskLocal, TaskLocals, inherit};
 pub use task_set::TaskSet;
 

@@ -3,6 +3,7 @@
 //! A runtime owns a scheduler, whose workers run its tasks. It knows its pinned threads and its
 //! simulation only through small traits, and does not know actors at all.
 
+pub(crate) mod ask_times;
 #[cfg(feature = "tokio")]
 mod bind;
 mod block_on;

@@ -35,7 +35,7 @@ pub(crate) use plain::{cancelled, spawn, spawn_own, spawn_unchecked};
 pub use run::{current_actor, is_contained};
 pub use runnable::Runnable;
 pub(crate) use runnable::{RunnableSlot, as_run};
-pub use sampled::{SampledTurns, TurnTimes};
+pub use sampled::{SampledTimes, SampledTurns};
 pub(crate) use task_header::{info_of, is_own_waker};
 pub(crate) use unordered::Unordered;
 pub(crate) use waits::{NotedWait, NotedWaits, WaitsFor, note_waits, take_waits};

@@ -174,7 +174,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             let has_timeout = deadline.is_some_and(Sleep::ends);
             let asked = || (run::current_actor(), recipient.view().info());
             let list = || list_ask(has_timeout, asked);
-            let listing = context::lists_asks().then(list).flatten();
+            let listing = context::lists_ask().then(list).flatten();
             kind = listing.as_ref().map_or(kind, Listing::kind);
             let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
             // Set before the call, so that a panic of the question leaves a valid phase.
@@ -271,7 +271,7 @@ pub(super) fn begin<M, T>(
     let asked = recipient.view().info();
     // The asker receives other messages meanwhile, so a timeout of the request is an event.
     let list = || list_ask(false, || (run::current_actor(), asked.clone()));
-    let listing = context::lists_asks().then(list).flatten();
+    let listing = context::lists_ask().then(list).flatten();
     let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
     let answer = Answer::new(ours, process);
     (question(Reply::new(theirs)), answer, asked)

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::ask_times::listed_first;
 #[cfg(feature = "tokio")]
 use super::bound::bound_here;
 use super::engine::{DueEffects, RuntimeEngine};
@@ -36,6 +37,8 @@ pub(crate) struct ThreadContext<'a> {
     pub(crate) role: Cell<Role<'a>>,
     /// The task that is being polled.
     pub(crate) running: Cell<Option<TaskKey>>,
+    /// The number of asks from now on to the next one that is listed.
+    pub(super) asks_left: Cell<u32>,
     /// While it waits: what ends the wait, and the timers that only this thread fires.
     waits: Option<(&'a Waker, &'a Arc<dyn TimerClock>)>,
     /// The tokio runtime on which actors without a place run.
@@ -67,6 +70,7 @@ impl<'a> ThreadContext<'a> {
             runtime,
             role: Cell::new(role),
             running: Cell::new(None),
+            asks_left: Cell::new(listed_first(&runtime.options)),
             waits: None,
             #[cfg(feature = "tokio")]
             tokio: None,
@@ -291,9 +295,16 @@ pub(crate) fn has_effects() -> bool {
     instant::is_simulated() && simulated(|engine, _| engine.has_own()) == Some(true)
 }
 
-/// Returns whether the current runtime lists the asks that begin on this thread.
-pub(crate) fn lists_asks() -> bool {
-    with(|context| context.is_some_and(|context| context.runtime.options.lists_asks))
+/// Returns whether the ask that begins on this thread is listed: all are in some runtimes, and one of
+/// many in others.
+pub(crate) fn lists_ask() -> bool {
+    with(|context| {
+        context.is_some_and(|context| {
+            let left = context.asks_left.get().wrapping_sub(1);
+            context.asks_left.set(left);
+            left == 0
+        })
+    })
 }
 
 /// Returns whether this thread is a worker whose queues and the injector are empty.

@@ -7,6 +7,7 @@ use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
+use super::ask_times::AskTimes;
 use super::blocking_pool::BlockingPool;
 use super::deadlock::{ActorWaits, AskList, detect_waits};
 use super::declared::DeclaredEnds;
@@ -59,6 +60,7 @@ pub struct Inner {
     pub(crate) asks: AskList,
     /// Empty unless deadlocks are detected.
     pub(crate) waits: ActorWaits,
+    pub(super) ask_times: Arc<AskTimes>,
     pub(crate) silence: Silence,
     pub(super) viewers: Arc<Viewers>,
     pub(super) faults: FaultLog,
@@ -117,6 +119,7 @@ impl Inner {
             options,
             asks: AskList::new(&scheduler.activity),
             waits: ActorWaits::new(&scheduler.activity),
+            ask_times: Arc::default(),
             scheduler,
             engine: engine.unwrap_or_else(|| Box::new(Threads)),
             declared: DeclaredEnds::new(),

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use super::ask_times::{AskSample, listed_every};
 use super::context::{self, Role, ThreadContext};
 use super::deadlock::{Edge, Listing, WaitListing, WaitsFor, Who, detects_waits};
 use crate::sync::{Mutex, PerProcess};
 use crate::task::{TaskInfo, run};
 
-/// Adds an ask that begins on this thread to the list of the current runtime, or notes the actor that
-/// asks, if that is traced. The runtime [lists asks](context::lists_asks).
+/// Adds an ask that begins on this thread to the list of the current runtime, notes the actor that asks
+/// if that is traced, and times the ask. It is [to be listed](context::lists_ask).
 ///
 /// `has_timeout` says whether the ask ends by itself. `who` returns the asking actor, if an actor
 /// asks, and the actor that is asked.
@@ -20,8 +21,22 @@ pub(crate) fn list_ask(
 ) -> Option<Listing> {
     context::with(|context| {
         let context = context?;
-        context.runtime.check_process();
-        list_at(context, has_timeout, who())
+        let runtime = context.runtime;
+        context.asks_left.set(listed_every(&runtime.options));
+        runtime.check_process();
+        let lists = runtime.options.lists_asks;
+        let listing = lists
+            .then(|| list_at(context, has_timeout, who()))
+            .flatten();
+        if !runtime.options.counting || runtime.is_simulated() {
+            return listing;
+        }
+        let sample = AskSample::begin(&runtime.ask_times);
+        Some(
+            listing
+                .unwrap_or_else(|| Listing::alone(None))
+                .timed(sample),
+        )
     })
 }
 

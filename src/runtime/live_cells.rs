@@ -31,7 +31,8 @@ use crate::contain::KeptWaker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
 use crate::task::{
-    self, Ending, Header, LiveIndex, Look, NotedWaits, SampledTurns, TaskInfo, TaskKey, TurnTimes,
+    self, Ending, Header, LiveIndex, Look, NotedWaits, SampledTimes, SampledTurns, TaskInfo,
+    TaskKey,
 };
 
 pub(crate) struct LiveCells {
@@ -180,15 +181,15 @@ impl LiveCells {
         match took {
             Some(took) => {
                 sampled.add(took);
-                shard.turns[TurnTimes::index(took)] += 1;
+                shard.turns[SampledTimes::index(took)] += 1;
             }
             None => *anew += 1,
         }
     }
 
     /// Returns the times of all turns that were timed.
-    pub(crate) fn turn_times(&self) -> TurnTimes {
-        let mut times = TurnTimes::default();
+    pub(crate) fn turn_times(&self) -> SampledTimes {
+        let mut times = SampledTimes::default();
         for shard in &self.shards {
             let shard = shard.lock();
             let busy = shard.samples.values().map(|(sampled, _)| sampled.busy);

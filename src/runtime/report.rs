@@ -58,7 +58,8 @@ impl Runtime {
         let registered = Registrations::of(self.inner.directory());
         let actor = |actor: &SeenActor| {
             let mut status = self.inner.status_of(actor);
-            (self.inner).complete(&mut status, &turns, &registered);
+            self.inner.place(&mut status, &turns);
+            status.name(&registered);
             TaskReport {
                 task: actor.info.clone(),
                 actor: Some(status),

@@ -127,6 +127,7 @@ impl Inner {
     fn stats(&self) -> Stats {
         let mut actors = Vec::new();
         self.describe_actors(|status| actors.push(status));
+        self.name(&mut actors);
         Stats {
             actors,
             ..self.figures()
@@ -150,6 +151,7 @@ impl Inner {
             blocking: self.blocking.stats(),
             is_counting: self.options.counting,
             turn_times: self.live.turn_times(),
+            ask_times: self.ask_times.read(),
             actors: Vec::new(),
         }
     }
@@ -171,7 +173,15 @@ impl Inner {
                 busiest.pop_last();
             }
         });
-        busiest.into_values().collect()
+        let mut busiest: Vec<_> = busiest.into_values().collect();
+        self.name(&mut busiest);
+        busiest
+    }
+
+    /// Adds what actors are registered as.
+    fn name(&self, actors: &mut [ActorStatus]) {
+        let registered = Registrations::of(self.directory());
+        actors.iter_mut().for_each(|it| it.name(&registered));
     }
 
     /// Warns of the dormant actors without a handle that no such warning has named.
@@ -210,10 +220,10 @@ impl Inner {
     fn describe_others(&self, spare: &[TaskKey], mut each: impl FnMut(ActorStatus)) {
         // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).
         self.engine().apply(self, DueEffects::All);
-        let (turns, registered) = (self.running(), Registrations::of(self.directory()));
+        let turns = self.running();
         self.describe_cells(spare, |task, look| {
             let mut status = self.status(task, &look);
-            self.complete(&mut status, &turns, &registered);
+            self.place(&mut status, &turns);
             each(status);
         });
     }
@@ -224,18 +234,8 @@ impl Inner {
         self.hosts.describe_cells(spare, &mut each);
     }
 
-    /// Adds what an actor is registered as, and the worker that runs it in one of these turns.
-    pub(super) fn complete(
-        &self,
-        status: &mut ActorStatus,
-        turns: &[Option<WorkerTurn>],
-        registered: &Registrations,
-    ) {
-        if let Some(registered) = registered.get(status.task.id()) {
-            status.names.clone_from(&registered.names);
-            status.groups.clone_from(&registered.groups);
-            status.key.clone_from(&registered.key);
-        }
+    /// Names the worker that runs an actor in one of these turns.
+    pub(super) fn place(&self, status: &mut ActorStatus, turns: &[Option<WorkerTurn>]) {
         if !status.is_dormant
             && status.thread.is_none()
             && let Some(worker) = worker_of(status.task.id(), turns)

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::blocking_pool::BlockingStats;
+use crate::directory::Registrations;
 use crate::instant::Instant;
 use crate::scheduler::WorkerStats;
-use crate::task::{SampledTurns, TaskInfo, TurnTimes};
+use crate::task::{SampledTimes, SampledTurns, TaskInfo};
 
 /// Statistics of a runtime: what it has done since it was built, and what it has to do.
 ///
@@ -44,8 +45,14 @@ pub struct Stats {
     pub blocking: BlockingStats,
     /// Whether the turns and messages of actors are [counted](crate::Builder::counting).
     pub is_counting: bool,
-    /// How long the turns of actors took that were timed: one in 64 of each actor.
-    pub turn_times: TurnTimes,
+    /// How long the turns of actors took that were timed: one in 64 of each actor. Turns on pinned threads
+    /// are not among them. Those of actors that have ended are.
+    pub turn_times: SampledTimes,
+    /// How long those asks took from their first poll to their outcome that were timed: one in 61 of those
+    /// that begin on a thread of this runtime, or in a `block_on`. All are timed with the option
+    /// [`detect_deadlocks`](crate::Builder::detect_deadlocks) or with a tracer, and none in a simulation. An
+    /// ask that was dropped, or has timed out, has no time.
+    pub ask_times: SampledTimes,
     /// The live actors of this runtime, including those on pinned threads and detached ones, in no
     /// particular order.
     pub actors: Vec<ActorStatus>,
@@ -129,7 +136,8 @@ pub struct ActorStatus {
     /// The beginning of the text of the last panic that has ended an incarnation of it: at most 200
     /// characters.
     pub fault: Option<String>,
-    /// The [names](crate::registry::Name) that the actor has in this runtime, sorted.
+    /// The [names](crate::registry::Name) that the actor has in this runtime, sorted. A
+    /// [warning](crate::Warning) has neither these nor the next two.
     pub names: Vec<Arc<str>>,
     /// The [groups](crate::registry::Group) of this runtime of which it is a member, sorted.
     pub groups: Vec<Arc<str>>,
@@ -158,6 +166,15 @@ pub struct ActorStatus {
 }
 
 impl ActorStatus {
+    /// Adds what the actor is registered as.
+    pub(super) fn name(&mut self, registered: &Registrations) {
+        if let Some(registered) = registered.get(self.task.id()) {
+            self.names.clone_from(&registered.names);
+            self.groups.clone_from(&registered.groups);
+            self.key.clone_from(&registered.key);
+        }
+    }
+
     /// Returns whether the actor waits and its handle was dropped.
     pub(super) fn is_lonely(&self) -> bool {
         self.is_dormant && !self.has_handle

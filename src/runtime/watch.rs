@@ -307,7 +307,10 @@ impl Inner {
         }
         found.ended = walk.ended;
         let actors = found.reports.iter_mut().filter_map(|it| it.actor.as_mut());
-        actors.for_each(|actor| self.complete(actor, &turns, registered));
+        actors.for_each(|actor| {
+            self.place(actor, &turns);
+            actor.name(registered);
+        });
     }
 
     /// Adds to the reports who is waited for.

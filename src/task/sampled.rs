@@ -1,4 +1,4 @@
-//! The times of some turns of an actor, as a sample.
+//! The times of some turns of an actor, and of some asks, as samples.
 //!
 //! A turn is timed once in 64, since to read the clock costs as much as a short turn.
 
@@ -19,32 +19,29 @@ pub struct SampledTurns {
     pub longest: Duration,
 }
 
-/// How long the timed turns of a runtime's actors took: how many took how long.
-///
-/// Turns on pinned threads are not among them. Those of actors that have ended are, so the numbers only
-/// grow.
+/// How long the timed turns or asks of a runtime took: how many took how long. The numbers only grow.
 ///
 /// ```
-/// use greenroom::TurnTimes;
+/// use greenroom::SampledTimes;
 ///
 /// # greenroom::run(async {
 /// let times = greenroom::Runtime::current().stats().turn_times;
-/// for (count, bound) in times.counts.iter().zip(TurnTimes::BOUNDS) {
+/// for (count, bound) in times.counts.iter().zip(SampledTimes::BOUNDS) {
 ///     println!("{count} turns took at most {bound:?}, and more than the ones before");
 /// }
 /// # });
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TurnTimes {
+pub struct SampledTimes {
     /// The duration of all of them.
     pub total: Duration,
-    /// For each of the [`BOUNDS`](TurnTimes::BOUNDS) the number of turns that took at most this, and more
-    /// than the bound before. The last number is that of the longer ones.
+    /// For each of the [`BOUNDS`](SampledTimes::BOUNDS) the number of those that took at most this, and
+    /// more than the bound before. The last number is that of the longer ones.
     pub counts: [u64; 8],
 }
 
-impl TurnTimes {
+impl SampledTimes {
     /// The bounds: from a turn as short as the read of a clock to one that holds a thread for a second.
     pub const BOUNDS: [Duration; 7] = [
         Duration::from_micros(1),
@@ -68,7 +65,7 @@ impl TurnTimes {
         power.saturating_sub(2) as usize
     }
 
-    /// Adds turns of which so many were at each index, and of this duration in all.
+    /// Adds those of which so many were at each index, and of this duration in all.
     pub(crate) fn add(&mut self, counts: &[u64; 8], total: Duration) {
         self.total = self.total.saturating_add(total);
         for (count, more) in self.counts.iter_mut().zip(counts) {
@@ -89,17 +86,17 @@ impl SampledTurns {
 mod tests {
     use std::time::Duration;
 
-    use super::TurnTimes;
+    use super::SampledTimes;
 
     #[test]
     fn a_turn_is_counted_at_the_first_bound_that_it_does_not_exceed() {
-        for (index, bound) in TurnTimes::BOUNDS.into_iter().enumerate() {
+        for (index, bound) in SampledTimes::BOUNDS.into_iter().enumerate() {
             let nano = Duration::from_nanos(1);
-            assert_eq!(TurnTimes::index(bound), index);
-            assert_eq!(TurnTimes::index(bound + nano), index + 1);
-            assert_eq!(TurnTimes::index(bound - nano), index);
+            assert_eq!(SampledTimes::index(bound), index);
+            assert_eq!(SampledTimes::index(bound + nano), index + 1);
+            assert_eq!(SampledTimes::index(bound - nano), index);
         }
-        assert_eq!(TurnTimes::index(Duration::ZERO), 0);
-        assert_eq!(TurnTimes::index(Duration::MAX), 7);
+        assert_eq!(SampledTimes::index(Duration::ZERO), 0);
+        assert_eq!(SampledTimes::index(Duration::MAX), 7);
     }
 }

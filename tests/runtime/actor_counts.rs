@@ -1,7 +1,12 @@
 //! What a runtime counts of its actors: turns, messages, the highest fill of a mailbox, and samples.
 
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{try_join, try_join_all};
+use greenroom::time::sleep;
 use greenroom::{
-    ActorStatus, Address, Context, Reply, Runtime, SampledTurns, TurnTimes, actor, yield_now,
+    ActorStatus, Address, Context, Reply, Runtime, SampledTimes, SampledTurns, actor, yield_now,
 };
 
 use crate::support::{Home, WATCH, in_every_home, within};
@@ -155,6 +160,75 @@ fn a_runtime_that_does_not_count_shows_zeros() {
         let status = settled(&home);
         assert_eq!((status.turns, status.messages, status.highest), (0, 0, 0));
         assert_eq!(status.sampled, SampledTurns::default());
-        assert_eq!(home.runtime.stats().turn_times, TurnTimes::default());
+        let asks = (0..200).map(|_| actor.ask(Word::Ask));
+        home.block_on(try_join_all(asks)).unwrap();
+        let stats = home.runtime.stats();
+        let none = SampledTimes::default();
+        assert_eq!((stats.turn_times, stats.ask_times), (none, none));
+    });
+}
+
+/// The number of asks of a thread of which one is timed.
+const ASKS: usize = 61;
+
+/// Keeps the replies until it is told another word. Then it sleeps for 2 ms, and answers.
+async fn answers_late(mut cx: Context<Word>) {
+    let mut kept = Vec::new();
+    while let Some(word) = cx.recv().await {
+        match word {
+            Word::Ask(reply) => kept.push(reply),
+            Word::Plain => {
+                sleep(Duration::from_millis(2)).await;
+                kept.drain(..).for_each(|reply| reply.send(()));
+            }
+        }
+    }
+}
+
+#[test]
+fn one_ask_in_61_is_timed_from_its_question_to_its_answer() {
+    within(WATCH, || {
+        // With that option all are timed.
+        for (detects, timed) in [(false, 3), (true, 3 * ASKS)] {
+            let home = Home::built(1, Runtime::builder().detect_deadlocks(detects));
+            let actor = home.spawn(actor(answers_late));
+            home.block_on(async {
+                let asks = (0..3 * ASKS).map(|_| actor.ask(Word::Ask));
+                let told = async {
+                    actor.tell(Word::Plain).unwrap();
+                    Ok(())
+                };
+                try_join(try_join_all(asks), told).await.unwrap();
+            });
+            let SampledTimes { total, counts, .. } = home.runtime.stats().ask_times;
+            assert_eq!(counts.iter().sum::<u64>(), timed as u64, "{counts:?}");
+            // None of them took at most 1 ms.
+            assert_eq!(counts[..4], [0; 4]);
+            let each = Duration::from_millis(2);
+            assert!(total >= each * timed as u32, "{total:?}");
+        }
+    });
+}
+
+#[test]
+fn an_ask_that_is_dropped_has_no_time() {
+    within(WATCH, || {
+        let home = Home::built(1, Runtime::builder());
+        let actor = home.spawn(actor(answers_late));
+        home.block_on(async {
+            let asks = (0..3 * ASKS).map(|_| actor.ask(Word::Ask));
+            assert!(try_join_all(asks).now_or_never().is_none());
+            actor.tell(Word::Plain).unwrap();
+            // The answers to the dropped asks were sent before this one.
+            let last = actor.ask(Word::Ask);
+            let told = async {
+                actor.tell(Word::Plain).unwrap();
+                Ok(())
+            };
+            try_join(last, told).await.unwrap();
+        });
+        let counts = home.runtime.stats().ask_times.counts;
+        // The last ask may be timed.
+        assert!(counts.iter().sum::<u64>() <= 1, "{counts:?}");
     });
 }

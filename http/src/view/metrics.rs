@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use greenroom::spool::SpoolStatus;
-use greenroom::{Runtime, Stats, TurnTimes};
+use greenroom::{Runtime, SampledTimes, Stats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
@@ -18,6 +18,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::count_book::CountBook;
 use super::mount::Mount;
+use super::service::ServiceNumbers;
 use crate::counts::Numbers;
 use crate::message::HttpResponse;
 
@@ -32,7 +33,7 @@ pub(crate) const METRICS_PATH: &str = "/metrics";
 /// | `greenroom_local_queue` | gauge | `worker` |
 /// | `greenroom_injector`, `greenroom_tasks`, `greenroom_actors`, `greenroom_waiting_messages` | gauge | |
 /// | `greenroom_messages_total` | counter | |
-/// | `greenroom_turn_duration_seconds` | histogram | |
+/// | `greenroom_turn_duration_seconds`, `greenroom_ask_duration_seconds` | histogram | |
 /// | `greenroom_build_info` | info | `version` |
 /// | `http_server_request_duration_seconds` | histogram | `http_route` |
 /// | `greenroom_http_requests_total` | counter | `type`, `status` |
@@ -52,10 +53,10 @@ pub(crate) const METRICS_PATH: &str = "/metrics";
 /// A request takes from the time when its head is complete until the head of its answer is made: it has
 /// the time of its body, of the ask, and of the mailbox in between. Its route is the registered type; it
 /// is empty for a page, and for a request that is refused. With this page a request costs two looks at the
-/// clock and two additions more: 0.25 µs on a virtual machine with a slow clock. Of the turns of actors on workers one in 64 is measured, unless the
-/// runtime [does not count](greenroom::Builder::counting). Not measured are the time that a message waits
-/// in a mailbox and that of an ask between actors: either would cost each message two looks at the clock.
-/// All turns are measured by an [`Observer`](greenroom::Observer), and single messages by spans, with
+/// clock and two additions more: 0.25 µs on a virtual machine with a slow clock. Of the turns of actors on
+/// workers one in 64 is measured, and of the asks of a thread one in 61, unless the runtime [does not
+/// count](greenroom::Builder::counting). Not measured is the time that a message waits in a mailbox: that
+/// would cost each message two looks at the clock. All turns are measured by an [`Observer`](greenroom::Observer), and single messages by spans, with
 /// `greenroom::trace::Tracing`. Either may have a [`collector`](Mount::collector) here.
 ///
 /// ```
@@ -82,13 +83,15 @@ pub fn metrics() -> Mount {
 
 fn page(mount: &Mount, runtime: Option<(Stats, u64)>, numbers: Numbers) -> HttpResponse {
     let mut registry = Registry::default();
-    let spools = mount.spools.iter();
+    let services = mount.services.iter();
+    let spools = services.filter_map(|(name, read)| match read() {
+        ServiceNumbers::Spool(status) => Some((name.clone(), status)),
+        _ => None,
+    });
     registry.register_collector(Box::new(MetricsSnapshot {
         runtime,
         numbers,
-        spools: spools
-            .map(|(name, status)| (name.clone(), status()))
-            .collect(),
+        spools: spools.collect(),
     }));
     // The registry takes each one for this page, so it gets a handle.
     for collector in &mount.collectors {
@@ -234,12 +237,18 @@ impl MetricsSnapshot {
         let handled = [(Vec::new(), *handled as f64)];
         let named = ("greenroom_messages", "Messages that actors have handled");
         family(encoder, named, Counter, &[], handled)?;
-        let help = "Time of a turn of an actor; one in 64 is measured";
-        let times = &stats.turn_times;
-        let bounds = TurnTimes::BOUNDS.iter().map(Duration::as_secs_f64);
-        let counts = bounds.chain([f64::INFINITY]).zip(times.counts).collect();
-        let row = (Vec::new(), counts, times.total.as_secs_f64());
-        histogram(encoder, ("greenroom_turn_duration", help), &[], [row])
+        let turns = "Time of a turn of an actor; one in 64 is measured";
+        let asks = "Time from a question to its answer; one in 61 is measured";
+        for (name, help, times) in [
+            ("greenroom_turn_duration", turns, &stats.turn_times),
+            ("greenroom_ask_duration", asks, &stats.ask_times),
+        ] {
+            let bounds = SampledTimes::BOUNDS.iter().map(Duration::as_secs_f64);
+            let counts = bounds.chain([f64::INFINITY]).zip(times.counts).collect();
+            let row = (Vec::new(), counts, times.total.as_secs_f64());
+            histogram(encoder, (name, help), &[], [row])?;
+        }
+        Ok(())
     }
 
     fn of_build(encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -17,6 +17,7 @@ use super::walk;
 use crate::contain::KeptWaker;
 use crate::error::Deadlock;
 use crate::lock::SpinLock;
+use crate::runtime::ask_times::AskSample;
 use crate::scheduler::ActivityCount;
 use crate::sync::{Mutex, Process, mutant};
 use crate::timers::DeadlineKind;
@@ -92,7 +93,7 @@ impl AskList {
             edge,
             wait: wait.clone(),
         });
-        Listing(wait)
+        Listing::of(wait)
     }
 
     /// Returns the asks that wait now.
@@ -207,14 +208,27 @@ impl AskWait {
     }
 }
 
-/// What an ask shares with those that may end or trace it: its waker, its asker and, if deadlocks are
-/// detected, its entry in the list. Dropping it removes that entry.
-pub(crate) struct Listing(Arc<AskWait>);
+/// What an ask shares with those that may end, trace or time it: its waker, its asker and, if deadlocks
+/// are detected, its entry in the list. Dropping it removes that entry.
+pub(crate) struct Listing {
+    wait: Arc<AskWait>,
+    sample: Option<AskSample>,
+}
 
 impl Listing {
+    fn of(wait: Arc<AskWait>) -> Self {
+        Listing { wait, sample: None }
+    }
+
+    /// Lets the end of the ask complete a sample.
+    pub(crate) fn timed(mut self, sample: AskSample) -> Self {
+        self.sample = Some(sample);
+        self
+    }
+
     /// Creates the listing of an ask that is on no list, since no deadlock would end it.
     pub(crate) fn alone(asker: Option<u64>) -> Self {
-        Listing(Arc::new(AskWait {
+        Listing::of(Arc::new(AskWait {
             state: SpinLock::new(Waited::Waiting(None)),
             list: Weak::new(),
             key: usize::MAX,
@@ -227,22 +241,22 @@ impl Listing {
 
     /// Returns the actor that asks, if its messages are traced.
     pub(crate) fn asker(&self) -> Option<u64> {
-        self.0.asker
+        self.wait.asker
     }
 
     /// Returns whether the ask has no outcome yet.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.0.is_waiting()
+        self.wait.is_waiting()
     }
 
     /// Returns a key that no other ask in the list has; `usize::MAX` if this one is on no list.
     pub(crate) fn key(&self) -> usize {
-        self.0.key
+        self.wait.key
     }
 
     /// Returns the kind with which the ask's timeout is armed.
     pub(crate) fn kind(&self) -> DeadlineKind {
-        match self.0.is_timed {
+        match self.wait.is_timed {
             true => DeadlineKind::Timeout,
             false => DeadlineKind::Event,
         }
@@ -251,7 +265,7 @@ impl Listing {
     /// Swaps the waker for the previous one if the ask waits. Returns the deadlock if it has ended in
     /// one. An ask that is over has its outcome in the slot, under whose lock both change.
     pub(crate) fn swap_waker(&self, waker: &mut Option<KeptWaker>) -> Option<Deadlock> {
-        self.0.state.with(|state| match state {
+        self.wait.state.with(|state| match state {
             Waited::Waiting(left) => {
                 std::mem::swap(left, waker);
                 None
@@ -261,20 +275,22 @@ impl Listing {
         })
     }
 
-    /// Marks the wait as over, as [`AskWait::finish`] does.
+    /// Marks the wait as over since there is an outcome, as [`AskWait::finish`] does.
     pub(crate) fn finish(&self) -> Option<Option<KeptWaker>> {
-        self.0.finish()
+        let waker = self.wait.finish()?;
+        self.sample.as_ref().inspect(|sample| sample.end());
+        Some(waker)
     }
 }
 
 impl Drop for Listing {
     fn drop(&mut self) {
-        if !self.0.process.is_current() {
+        if !self.wait.process.is_current() {
             return;
         }
-        let waker = self.0.finish();
-        if let Some(list) = self.0.list.upgrade() {
-            let listed = list.lock().try_remove(self.0.key);
+        let waker = self.wait.finish();
+        if let Some(list) = self.wait.list.upgrade() {
+            let listed = list.lock().try_remove(self.wait.key);
             drop(listed);
         }
         drop(waker);

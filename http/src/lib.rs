@@ -91,7 +91,7 @@ pub use reactor::{GivenListener, driver};
 pub use server::{Server, ServerBuilder, StopReport};
 pub use values::PortableType;
 pub use values::answer::Answers;
-pub use view::{Mount, Section, SectionCell, actors_page, console, escape, metrics};
+pub use view::{Mount, Section, SectionCell, Service, actors_page, console, escape, metrics};
 
 /// Compiles and runs the program of the README.
 #[cfg(doctest)]

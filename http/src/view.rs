@@ -9,6 +9,7 @@ mod count_book;
 mod escape;
 mod metrics;
 mod mount;
+mod service;
 mod stream;
 
 pub use actors::actors_page;
@@ -17,4 +18,5 @@ pub use escape::escape;
 pub(crate) use metrics::METRICS_PATH;
 pub use metrics::metrics;
 pub use mount::Mount;
+pub use service::Service;
 pub(crate) use stream::{PageStream, StreamPage, StreamRefusal, StreamRequest};

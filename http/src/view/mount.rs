@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_lite::Stream;
-use greenroom::spool::{Spool, SpoolStatus};
 use greenroom::unblock;
 use hyper::Response;
 use hyper::body::Bytes;
 use prometheus_client::collector::Collector;
 
 use super::console::ConsoleSettings;
+use super::service::{Service, ServiceReader};
 use super::stream::StreamPage;
 use crate::counts::Numbers;
 use crate::message::{Body, HttpResponse};
@@ -26,8 +26,8 @@ pub struct Mount {
     fixed: Option<Arc<Response<Bytes>>>,
     /// The page, if it goes on.
     stream: Option<Arc<StreamPage>>,
-    /// The spools that a program adds to the page, by their names.
-    pub(super) spools: Vec<(String, Arc<dyn Fn() -> SpoolStatus + Send + Sync>)>,
+    /// The services that a program adds to the page, by their names.
+    pub(super) services: Vec<(String, Arc<ServiceReader>)>,
     /// The collectors that a program adds to the page.
     pub(super) collectors: Vec<Arc<dyn Collector>>,
     /// What a program sets for the console.
@@ -47,7 +47,7 @@ impl Mount {
             respond: Arc::new(respond),
             fixed: None,
             stream: None,
-            spools: Vec::new(),
+            services: Vec::new(),
             collectors: Vec::new(),
             console: ConsoleSettings::default(),
         }
@@ -132,18 +132,25 @@ impl Mount {
         self.fixed.as_deref().cloned()
     }
 
-    /// Adds the numbers of a spool to the [metrics](crate::metrics) or to the [console](crate::console()),
-    /// under this name.
+    /// Adds the numbers of a service to the [console](crate::console()), under this name. Those of a
+    /// [spool](greenroom::spool) are also in the [metrics](crate::metrics).
     ///
-    /// The page holds a handle of the spool, as a clone does.
-    pub fn spool<Q, R>(mut self, name: &str, spool: &Spool<Q, R>) -> Self
-    where
-        Q: Send + 'static,
-        R: Send + 'static,
-    {
-        let spool = spool.clone();
-        let status = Arc::new(move || spool.status());
-        self.spools.push((name.to_owned(), status));
+    /// The page holds a handle of the service, as a clone does.
+    ///
+    /// ```
+    /// use greenroom::market::Market;
+    /// use greenroom_http::console;
+    ///
+    /// greenroom::run(async {
+    ///     let prints = Market::<&str>::builder().build().unwrap();
+    ///     let page = console().service("prints", &prints);
+    ///     # drop(page);
+    ///     prints.drain().await;
+    /// });
+    /// ```
+    pub fn service(mut self, name: &str, service: &impl Service) -> Self {
+        self.services
+            .push((name.to_owned(), service.reader().into()));
         self
     }
 

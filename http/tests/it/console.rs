@@ -4,6 +4,7 @@ mod schema;
 
 use std::collections::BTreeMap;
 
+use greenroom::market::{Job, Market};
 use greenroom::registry::{Group, Keyed, Name};
 use greenroom::spool::Spool;
 use greenroom::supervise::{Restarts, Supervisor};
@@ -329,9 +330,9 @@ fn a_worker_that_is_held_is_sent_with_the_actor_that_holds_it() {
 }
 
 #[test]
-fn sections_and_spools_are_part_of_each_refresh() {
+fn sections_and_services_are_part_of_each_refresh() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
-    let spool = runtime.block_on(async {
+    let (spool, market, set) = runtime.block_on(async {
         let worker = |mut cx: Context<(u32, Reply<u32>)>| async move {
             while let Some((number, reply)) = cx.recv().await {
                 reply.send(number);
@@ -340,9 +341,18 @@ fn sections_and_spools_are_part_of_each_refresh() {
         let spool = Spool::builder(move |_| actor(worker).spawn()).workers(3);
         let spool = spool.spawn().unwrap();
         assert_eq!(spool.ask(7).await, Ok(7));
-        spool
+        let market = Market::<()>::builder().build().unwrap();
+        let job = market.offer(Job::new(|| 7)).await.unwrap();
+        assert_eq!(job.await.unwrap(), 7);
+        market.drain().await;
+        let sink = |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} };
+        let set = Keyed::builder(move |_: u32| actor(sink)).build().unwrap();
+        set.tell(&1, ()).unwrap();
+        set.tell(&2, ()).unwrap();
+        (spool, market, set)
     });
-    let page = often().spool("tables", &spool);
+    let page = often().service("tables", &spool);
+    let page = page.service("carts", &set).service("prints", &market);
     let page = page.section("nodes", || Section::new(["never"]));
     let page = page.section("broken", || panic!("a secret"));
     let page = page.section("nodes", || {
@@ -356,6 +366,15 @@ fn sections_and_spools_are_part_of_each_refresh() {
         assert_eq!(spools["name"], "spools");
         assert_eq!(spools["rows"][0][0], "tables");
         assert_eq!(spools["rows"][0][5], 1, "{spools}");
+        let markets = viewer.line().unwrap();
+        assert_eq!(markets["name"], "markets");
+        let columns = markets["columns"].as_array().unwrap();
+        let finished = columns.iter().position(|name| name == "finished").unwrap();
+        assert_eq!(markets["rows"][0][0], "prints (stopped)");
+        assert_eq!(markets["rows"][0][finished], 1, "{markets}");
+        let sets = viewer.line().unwrap();
+        assert_eq!(sets["name"], "keyed actors");
+        assert_eq!(sets["rows"], json!([["carts", 2]]));
         let nodes = viewer.line().unwrap();
         assert_eq!(nodes["name"], "nodes");
         assert_eq!(nodes["rows"], json!([["shop", 2, 0.5, "NaN"]]));

@@ -37,7 +37,7 @@ fn metrics_count_requests_limits_workers_and_spools() {
         assert_eq!(spool.ask(7).await, Ok(7));
         spool
     });
-    let page = metrics().spool("own \"spool\"", &spool);
+    let page = metrics().service("own \"spool\"", &spool);
     let limits = Limits {
         uri: 50,
         ..Limits::default()
@@ -493,7 +493,7 @@ fn metrics_have_the_durations_of_requests_by_type() {
 fn the_names_of_the_metrics_are_those_of_the_documentation() {
     let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
     let spool = runtime.block_on(async { Spool::<u32, u32>::external().spawn().unwrap() });
-    let served = served(|builder, _| builder.mount(metrics().spool("a", &spool)));
+    let served = served(|builder, _| builder.mount(metrics().service("a", &spool)));
     let page = served.get("/metrics").body;
     let mut types: Vec<_> = page
         .lines()
@@ -502,6 +502,7 @@ fn the_names_of_the_metrics_are_those_of_the_documentation() {
     types.sort_unstable();
     let documented = [
         "greenroom_actors gauge",
+        "greenroom_ask_duration_seconds histogram",
         "greenroom_build info",
         "greenroom_http_connections counter",
         "greenroom_http_limits counter",

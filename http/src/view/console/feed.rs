@@ -13,8 +13,9 @@ use greenroom::{Changes, Runtime, Watch, unblock};
 use hyper::body::Bytes;
 
 use super::lines::{ActorLine, ConsoleEvent, ConsoleLines, FirstLine, RuntimeLine, unix_ms};
-use super::section::{Section, SectionCell};
+use super::section::Section;
 use super::{ConsoleViewer, Mount};
+use crate::view::service::tables;
 use crate::view::stream::PageStream;
 
 /// A piece has at least so many bytes, unless the refresh has no more.
@@ -226,44 +227,11 @@ impl PageStream for ConsoleStream {
 
 /// Makes all sections. One that panics is left out.
 fn sections(mount: &Mount) -> NamedSections {
-    let spools = (!mount.spools.is_empty()).then(|| ("spools".to_owned(), spools(mount)));
+    let services = mount.services.iter();
+    let services = tables(services.map(|(name, read)| (&**name, read())));
     let made = mount.console.sections.iter().filter_map(|(name, make)| {
         let made = catch_unwind(AssertUnwindSafe(|| make()));
         Some((name.clone(), made.ok()?))
     });
-    spools.into_iter().chain(made).collect()
-}
-
-fn spools(mount: &Mount) -> Section {
-    let columns = [
-        "spool",
-        "idle",
-        "busy",
-        "waiting",
-        "average ms",
-        "answered",
-        "refused",
-        "lost",
-        "deaths",
-    ];
-    let rows = mount.spools.iter().map(|(name, status)| {
-        let it = status();
-        let refused = it.refused_overloaded
-            + it.refused_busy
-            + it.refused_timed_out
-            + it.refused_unavailable
-            + it.refused_aborted;
-        vec![
-            name.as_str().into(),
-            it.idle.into(),
-            it.busy.into(),
-            it.waiting.into(),
-            SectionCell::from(it.average.as_secs_f64() * 1e3),
-            it.answered.into(),
-            refused.into(),
-            it.lost.into(),
-            it.deaths.into(),
-        ]
-    });
-    rows.fold(Section::new(columns), Section::row)
+    services.into_iter().chain(made).collect()
 }

@@ -72,6 +72,8 @@ mod node;
 mod remote;
 pub mod reply;
 mod sim_net;
+#[cfg(feature = "http")]
+mod view;
 
 pub use address::{RemoteAddress, RemoteEnd};
 pub use ask::RemoteAsk;
@@ -87,3 +89,5 @@ pub use metrics::metrics;
 pub use node::{Lookup, NameChange, NameWatch, Node, NodeBuilder, NodeStatus, Published};
 pub use remote::Remote;
 pub use sim_net::SimNet;
+#[cfg(feature = "http")]
+pub use view::nodes_section;

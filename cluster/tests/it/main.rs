@@ -20,3 +20,5 @@ mod names;
 mod replies;
 mod sockets;
 mod values;
+#[cfg(feature = "http")]
+mod view;

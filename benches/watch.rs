@@ -4,7 +4,8 @@
 //! `cargo bench --bench watch` prints the time of a walk, and which share of a core that is at one walk
 //! a second. The goal is at most 3 %. Then it prints the slowest of many tells beside walks that follow
 //! each other closely, and their ratio to those without a viewer: the medians of alternating rounds. In
-//! the last rounds one of the actors has a million messages in its mailbox, which a walk counts.
+//! the last rounds one of the actors has a million messages in its mailbox, which a walk counts. At the
+//! end each actor has a name, and then one of these changes before each walk, so that all are read anew.
 //!
 //! The processor time of the walking thread is known on Linux only.
 
@@ -13,6 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use greenroom::registry::Name;
 use greenroom::{Context, Handle, Runtime, Watch, spawn};
 
 const WORKERS: usize = 1;
@@ -79,11 +81,41 @@ fn print_walks(runtime: &Runtime, size: &Size) {
     let (Some(whole), Some(before), Some(after)) = (whole, before, after) else {
         return println!("the processor time of a thread is not known here");
     };
-    let millis = (after - before) as f64 / f64::from(size.walks) / 1e6;
+    println!("the first walk: {:.1} ms", whole as f64 / 1e6);
+    print_walk("a walk", after - before, size.walks);
+}
+
+fn print_walk(what: &str, nanos: u64, walks: u32) {
+    let millis = nanos as f64 / f64::from(walks) / 1e6;
     let share = millis / 10.0;
     let met = if share <= GOAL { "met" } else { "missed" };
-    println!("the first walk: {:.1} ms", whole as f64 / 1e6);
-    println!("a walk: {millis:.2} ms, {share:.2} % of a core at one a second; goal {GOAL} % {met}");
+    println!("{what}: {millis:.2} ms, {share:.2} % of a core at one a second; goal {GOAL} % {met}");
+}
+
+/// Prints what a walk takes if each actor has a name, and if one of the names changes before it.
+fn print_named_walks(runtime: &Runtime, actors: &[Handle<u64, ()>], size: &Size) {
+    let name = |at: usize| Name::owned(format!("actor {at}")).on(runtime);
+    for (at, actor) in actors.iter().enumerate() {
+        name(at).register(actor).expect("the name is free");
+    }
+    let mut watch = runtime.watch(Duration::from_millis(1));
+    for (what, changes) in [
+        ("a walk, all with names", false),
+        ("a walk after a change of a name", true),
+    ] {
+        take(runtime, &mut watch, 4);
+        let before = walked();
+        for _ in 0..size.walks {
+            if changes {
+                name(0).unregister();
+                name(0).register(&actors[0]).expect("the name is free");
+            }
+            take(runtime, &mut watch, 1);
+        }
+        if let (Some(before), Some(after)) = (before, walked()) {
+            print_walk(what, after - before, size.walks);
+        }
+    }
 }
 
 /// Tells the actors in turn, and returns how long the slowest of so many tells took, and which time
@@ -176,4 +208,5 @@ fn main() {
     }
     let what = format!("the same beside an actor with {} messages", size.messages);
     print_tells(&runtime, &actors, &size, &what);
+    print_named_walks(&runtime, &actors, &size);
 }

@@ -56,8 +56,9 @@ pub(crate) const METRICS_PATH: &str = "/metrics";
 /// clock and two additions more: 0.25 µs on a virtual machine with a slow clock. Of the turns of actors on
 /// workers one in 64 is measured, and of the asks of a thread one in 61, unless the runtime [does not
 /// count](greenroom::Builder::counting). Not measured is the time that a message waits in a mailbox: that
-/// would cost each message two looks at the clock. All turns are measured by an [`Observer`](greenroom::Observer), and single messages by spans, with
-/// `greenroom::trace::Tracing`. Either may have a [`collector`](Mount::collector) here.
+/// would cost each message two looks at the clock. All turns are measured by an
+/// [`Observer`](greenroom::Observer), and single messages by spans, with `greenroom::trace::Tracing`. Either
+/// may have a [`collector`](Mount::collector) here.
 ///
 /// ```
 /// use greenroom_http::{Server, metrics};

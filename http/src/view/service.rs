@@ -51,7 +51,7 @@ impl<K: Send + 'static, M: Send + 'static> Sealed for Keyed<K, M> {
     }
 }
 
-/// The tables of all kinds of services, each with its name and its columns behind the service's own.
+/// The tables of all kinds of services: their names, and their columns.
 const TABLES: [(&str, &str); 3] = [
     (
         "spools",

@@ -39,7 +39,7 @@ const POLICY: &str = "default-src 'none'; \
 ///
 /// | field | shows |
 /// |---|---|
-/// | `sort=messages` | the rows by a column, also `id`, `name`, `state`, `mailbox`, `highest`, `rate`, `turns`, `busy`, `longest`, `restarts` and `displaced` |
+/// | `sort=messages` | the rows by a column, also `id`, `name`, `state`, `mailbox`, `highest`, `wait`, `rate`, `turns`, `busy`, `longest`, `restarts` and `displaced` |
 /// | `order=asc`, `order=desc` | the least or the most first |
 /// | `filter=cart` | the actors that have this text in their name |
 /// | `group=1` | one row for all actors of a name, function or type |

@@ -24,6 +24,8 @@ pub(super) struct ActorCounts {
     pub(super) turns: u64,
     /// The time of its turns, if that is measured.
     pub(super) busy: Option<Duration>,
+    /// The messages that wait: at a look, or the fewest of both.
+    pub(super) mailbox: usize,
 }
 
 impl ActorCounts {
@@ -33,6 +35,7 @@ impl ActorCounts {
             messages: actor.messages,
             turns: actor.turns,
             busy: actor.busy,
+            mailbox: actor.mailbox,
         }
     }
 
@@ -44,6 +47,7 @@ impl ActorCounts {
             messages: self.messages.saturating_sub(before.messages),
             turns: self.turns.saturating_sub(before.turns),
             busy: self.busy.map(busy),
+            mailbox: self.mailbox.min(before.mailbox),
         }
     }
 }
@@ -79,7 +83,9 @@ impl CountBook {
         let found = self.counts.binary_search_by_key(&now.id, |it| it.id);
         match found {
             Ok(index) => Some(now.since(self.counts[index])),
-            Err(_) => self.is_complete.then_some(now),
+            Err(_) => self
+                .is_complete
+                .then_some(now.since(ActorCounts::default())),
         }
     }
 
@@ -106,6 +112,7 @@ mod tests {
             messages,
             turns: messages,
             busy: Some(Duration::from_secs(messages)),
+            mailbox: 0,
         }
     }
 

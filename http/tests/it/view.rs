@@ -257,7 +257,7 @@ fn the_page_of_an_actor_shows_whose_answer_it_waits_for() {
     for text in [
         "&quot;asker&quot; #",
         "view.rs:",
-        "<tr><th>state</th><td>dormant</td></tr>",
+        "<tr><th>state</th><td>waiting</td></tr>",
     ] {
         assert!(body.contains(text), "{text}: {body}");
     }
@@ -278,6 +278,26 @@ fn the_page_of_an_actor_shows_whose_answer_it_waits_for() {
             .body
             .contains(&format!("There is no actor {id}"))
     );
+}
+
+#[test]
+fn the_page_says_that_messages_wait_and_none_is_handled() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let held = greenroom::actor(|cx: Context<u32>| async move {
+        std::future::pending::<()>().await;
+        drop(cx);
+    });
+    let held = held.name("held").on(&served.runtime).spawn();
+    held.tell(1).unwrap();
+    until("it is stalled", || {
+        table(&served, "?filter=held&sort=wait").contains("<td>stalled</td>")
+    });
+    let page = format!("/actors?id={}", held.id());
+    until("so does its own page", || {
+        served.get(&page).body.contains("<th>wait</th><td>stalled<")
+    });
+    let body = served.get("/actors").body;
+    assert!(body.contains("The wait estimates"), "{body}");
 }
 
 #[test]
@@ -351,9 +371,10 @@ fn the_page_of_an_actor_has_its_last_faults_and_where_it_runs() {
     });
     let body = served.get(&page).body;
     for text in [
-        "<th>state</th><td>dormant, READY<",
+        "<th>state</th><td>waiting<",
+        "<th>machine</th><td>READY<",
         "<th>thread</th><td>nail<",
-        "<th>messages that wait</th><td>0 of 9<",
+        "<th>mailbox</th><td>0 of 9<",
         "<th>last fault</th><td>second &lt;b&gt;<",
     ] {
         assert!(body.contains(text), "{text}: {body}");

@@ -32,9 +32,9 @@ struct LoadPoint {
     at: Instant,
     /// The look before, and the turns and messages a second since then.
     rates: Option<(Instant, f64, f64)>,
-    /// The messages that wait, and the tasks and actors that are ready.
+    /// The messages that wait, and the tasks and actors that are queued.
     waiting: f64,
-    ready: f64,
+    queued: f64,
 }
 
 /// A line of a chart: what it shows, and its corners as times and values.
@@ -56,7 +56,7 @@ impl LoadChart {
         now: Instant,
         [turns, messages]: [u64; 2],
         waiting: usize,
-        ready: usize,
+        queued: usize,
     ) {
         let rates = self.last.map(|(from, before)| {
             let time = now.saturating_duration_since(from).as_secs_f64();
@@ -67,7 +67,7 @@ impl LoadChart {
             at: now,
             rates,
             waiting: waiting as f64,
-            ready: ready as f64,
+            queued: queued as f64,
         });
         self.last = Some((now, turns));
         while let Some(oldest) = self.points.front()
@@ -109,8 +109,8 @@ impl LoadChart {
                 corners: levels(|it| it.waiting),
             },
             ChartLine {
-                label: "tasks and actors ready",
-                corners: levels(|it| it.ready),
+                label: "queued",
+                corners: levels(|it| it.queued),
             },
         ];
         draw_chart(&mut page, "Waiting", "count", &lines, now);

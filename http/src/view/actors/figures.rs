@@ -23,7 +23,7 @@ pub(super) fn rate(rate: Option<f64>) -> String {
 
 /// Returns a share of the time in percent, with a sign before an estimate.
 pub(super) fn share(share: Option<f64>, is_measured: bool) -> String {
-    let sign = if is_measured { "" } else { "~" };
+    let sign = if is_measured { "" } else { "≈" };
     share.map_or("–".to_owned(), |share| {
         format!("{sign}{:.1} %", 100.0 * share)
     })
@@ -32,6 +32,15 @@ pub(super) fn share(share: Option<f64>, is_measured: bool) -> String {
 /// Returns a time with a unit that suits it, or a dash if there is none.
 pub(super) fn time(time: Option<Duration>) -> String {
     time.map_or("–".to_owned(), |time| format!("{time:.1?}"))
+}
+
+/// Returns an estimate of how long a message waits, in seconds, or a dash if none waits.
+pub(super) fn wait(wait: Option<f64>) -> String {
+    match wait {
+        None => "–".to_owned(),
+        Some(f64::INFINITY) => "stalled".to_owned(),
+        Some(seconds) => format!("≈{}", time(Duration::try_from_secs_f64(seconds).ok())),
+    }
 }
 
 #[cfg(test)]
@@ -51,11 +60,13 @@ mod tests {
     }
 
     #[test]
-    fn a_share_says_whether_it_is_an_estimate() {
+    fn a_share_and_a_wait_say_whether_they_are_estimates() {
         assert_eq!(share(Some(0.125), true), "12.5 %");
-        assert_eq!(share(Some(0.125), false), "~12.5 %");
+        assert_eq!(share(Some(0.125), false), "≈12.5 %");
         assert_eq!(share(None, false), "–");
         assert_eq!(time(Some(Duration::from_micros(1500))), "1.5ms");
         assert_eq!((time(None), rate(None)), ("–".to_owned(), "–".to_owned()));
+        let waits = [Some(0.25), Some(f64::INFINITY), None].map(wait);
+        assert_eq!(waits, ["≈250.0ms", "stalled", "–"]);
     }
 }

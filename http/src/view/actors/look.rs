@@ -31,8 +31,7 @@ pub(super) struct ActorsLook {
 pub(super) struct SeenStatus<'a> {
     pub(super) status: &'a ActorStatus,
     progress: Option<ActorCounts>,
-    since: Option<Duration>,
-    is_counting: bool,
+    look: &'a ActorsLook,
 }
 
 /// The last look, and what the next one needs.
@@ -97,12 +96,11 @@ impl ActorsLook {
         Some(self.seen(&self.stats.actors[index], index))
     }
 
-    fn seen<'a>(&self, status: &'a ActorStatus, index: usize) -> SeenStatus<'a> {
+    fn seen<'a>(&'a self, status: &'a ActorStatus, index: usize) -> SeenStatus<'a> {
         SeenStatus {
             status,
             progress: self.progress.get(index).copied().flatten(),
-            since: self.since,
-            is_counting: self.stats.is_counting,
+            look: self,
         }
     }
 
@@ -125,6 +123,17 @@ impl ActorsLook {
 }
 
 impl SeenStatus<'_> {
+    /// Returns the word for its state. What a worker runs is known only if something is said of any
+    /// worker. Otherwise those that are ready are called running, too.
+    pub(super) fn state(&self) -> &'static str {
+        let is_known = || self.look.stats.running.iter().any(Option::is_some);
+        match (self.status.is_dormant, &self.status.thread) {
+            (true, _) => "waiting",
+            (false, None) if is_known() => "ready",
+            (false, _) => "running",
+        }
+    }
+
     /// Returns the longest turn: of all if turns are measured, and otherwise of those that were timed.
     pub(super) fn longest(&self) -> Option<Duration> {
         let sampled = self.status.sampled;
@@ -134,20 +143,27 @@ impl SeenStatus<'_> {
 
     /// Returns the messages a second since the look before.
     pub(super) fn rate(&self) -> Option<f64> {
-        let (progress, since) = (self.progress?, self.since?);
-        let is_known = self.is_counting && !since.is_zero();
+        let (progress, since) = (self.progress?, self.look.since?);
+        let is_known = self.look.stats.is_counting && !since.is_zero();
         is_known.then(|| progress.messages as f64 / since.as_secs_f64())
+    }
+
+    /// Returns the messages a second by which a wait is estimated. It is not known for an actor that has
+    /// handled none, and whose mailbox was empty at the look before.
+    pub(super) fn handling_rate(&self) -> Option<f64> {
+        let has_waited = self.progress.is_some_and(|it| it.mailbox > 0);
+        self.rate().filter(|rate| *rate > 0.0 || has_waited)
     }
 
     /// Returns the part of the time since the look before that the actor was in turns: exact if turns
     /// are measured, and otherwise estimated from those that were timed.
     pub(super) fn busy(&self) -> Option<f64> {
-        let (progress, since) = (self.progress?, self.since?);
+        let (progress, since) = (self.progress?, self.look.since?);
         let since = since.as_secs_f64();
         if let Some(busy) = progress.busy {
             return Some(busy.as_secs_f64() / since);
         }
-        if !self.is_counting {
+        if !self.look.stats.is_counting {
             return None;
         }
         let sampled = self.status.sampled;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::figures::{rate, share, short, time};
+use super::figures::{rate, share, short, time, wait};
 use super::look::ActorsLook;
 use super::query::{PageQuery, SortColumn};
 use super::rows::{ActorRow, RowList, rows_of};
@@ -20,19 +20,26 @@ fn head(column: SortColumn, is_grouped: bool) -> (&'static str, &'static str) {
         SortColumn::Id if is_grouped => ("actors", "how many actors have the name"),
         SortColumn::Id => ("id", "the number of the actor"),
         SortColumn::Name => ("name", "its name, or its function or type"),
-        SortColumn::State if is_grouped => ("ready", "how many are in a turn, or ready for one"),
+        SortColumn::State if is_grouped => ("ready", "how many are running or ready"),
         SortColumn::State => (
             "state",
-            "ready: in a turn, or ready for one; dormant: waits",
+            "running: in a turn; ready: waits for a worker; waiting: for a message, or for else",
         ),
         SortColumn::Mailbox => ("mailbox", "messages that wait now"),
         SortColumn::Highest => ("highest", "the most messages that have waited in a mailbox"),
+        SortColumn::Wait => (
+            "wait",
+            "estimate of how long a message waits: mailbox ÷ messages/s",
+        ),
         SortColumn::Messages => ("messages", "messages handled since the spawn"),
-        SortColumn::Rate => ("a second", "messages a second since the last look"),
+        SortColumn::Rate => ("messages/s", "messages a second since the last refresh"),
         SortColumn::Turns => ("turns", "turns since the spawn"),
-        SortColumn::Busy => ("busy", "the part of the time since the last look in turns"),
+        SortColumn::Busy => (
+            "busy",
+            "the part of the time since the last refresh in turns",
+        ),
         SortColumn::Longest => ("longest", "the longest turn that was timed"),
-        SortColumn::Restarts => ("restarts", "incarnations that have ended"),
+        SortColumn::Restarts => ("restarts", "how often it was restarted"),
         SortColumn::Displaced => ("displaced", "messages that gave way to newer ones"),
     }
 }
@@ -67,13 +74,19 @@ pub(super) fn write_notes(page: &mut String, look: &ActorsLook) {
         );
     } else if !look.is_measured() {
         page.push_str(
-            "<p class=\"note\">Times are samples: one turn in 64 is timed, and a share with ~ is \
+            "<p class=\"note\">Times are samples: one turn in 64 is timed, and a share with ≈ is \
              estimated from these. With the observer <code>Measure</code> they are exact.</p>",
+        );
+    }
+    if look.stats.is_counting {
+        page.push_str(
+            "<p class=\"note\">The wait estimates how long a message waits: mailbox ÷ messages/s; \
+             <em>stalled</em>: none was handled.</p>",
         );
     }
     if look.since.is_none() {
         page.push_str(
-            "<p class=\"note\">What is counted a second, and shares, need a second look.</p>",
+            "<p class=\"note\">Figures a second, shares and waits need a second refresh.</p>",
         );
     }
 }
@@ -141,11 +154,11 @@ fn write_summary(page: &mut String, look: &ActorsLook, query: &PageQuery, list: 
     };
     let _ = write!(
         page,
-        "; {} tasks; {} tasks and actors are ready; {} timers; {} pinned threads.",
+        "; {} tasks; {} queued; {} timers; {} pinned threads.",
         stats.tasks, stats.queued, stats.timers, stats.pinned
     );
     if let Some(since) = look.since {
-        let _ = write!(page, " The last look was {since:.1?} before.");
+        let _ = write!(page, " The last refresh was {since:.1?} before.");
     }
     page.push_str("</p>");
 }
@@ -185,8 +198,7 @@ fn write_row(
         let _ = write!(page, "<tr><td><a href=\"?id={id}\">{id}</a></td><td>");
         page.push_str(&branch(row.depth));
         escape(page, &name);
-        let state = if row.ready == 0 { "dormant" } else { "ready" };
-        let _ = write!(page, "</td><td>{state}</td>");
+        let _ = write!(page, "</td><td>{}</td>", row.state);
     }
     let counted = |number: u64| match look.stats.is_counting {
         true => number.to_string(),
@@ -195,6 +207,7 @@ fn write_row(
     let cells = [
         row.mailbox.to_string(),
         counted(row.highest as u64),
+        wait(row.wait()),
         counted(row.messages),
         rate(row.rate),
         counted(row.turns),

@@ -13,6 +13,7 @@ pub(super) enum SortColumn {
     State,
     Mailbox,
     Highest,
+    Wait,
     Messages,
     Rate,
     Turns,
@@ -24,12 +25,13 @@ pub(super) enum SortColumn {
 
 impl SortColumn {
     /// All columns in the order of the page, with their words in the query.
-    pub(super) const ALL: [(SortColumn, &'static str); 12] = [
+    pub(super) const ALL: [(SortColumn, &'static str); 13] = [
         (SortColumn::Id, "id"),
         (SortColumn::Name, "name"),
         (SortColumn::State, "state"),
         (SortColumn::Mailbox, "mailbox"),
         (SortColumn::Highest, "highest"),
+        (SortColumn::Wait, "wait"),
         (SortColumn::Messages, "messages"),
         (SortColumn::Rate, "rate"),
         (SortColumn::Turns, "turns"),

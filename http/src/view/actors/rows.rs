@@ -20,7 +20,9 @@ pub(super) struct ActorRow<'a> {
     /// The number of its parent, and how deep it is in a tree.
     pub(super) parent: Option<u64>,
     pub(super) depth: usize,
-    /// How many of them are in a turn, or ready for one.
+    /// The word for its state.
+    pub(super) state: &'static str,
+    /// How many of them are running or ready.
     pub(super) ready: usize,
     pub(super) mailbox: usize,
     /// The highest fill of one mailbox.
@@ -28,6 +30,8 @@ pub(super) struct ActorRow<'a> {
     pub(super) messages: u64,
     /// Messages a second, if they are known.
     pub(super) rate: Option<f64>,
+    /// The same, if a wait can be estimated by it.
+    pub(super) handled: Option<f64>,
     pub(super) turns: u64,
     /// The part of the time for turns, if it is known. That of a group may be more than 1.
     pub(super) busy: Option<f64>,
@@ -113,18 +117,20 @@ fn grouped(rows: Vec<ActorRow<'_>>) -> Vec<ActorRow<'_>> {
 }
 
 impl<'a> ActorRow<'a> {
-    fn of(seen: SeenStatus<'a>) -> Self {
+    pub(super) fn of(seen: SeenStatus<'a>) -> Self {
         let status = seen.status;
         ActorRow {
             task: &status.task,
             actors: 1,
             parent: status.parent,
             depth: 0,
+            state: seen.state(),
             ready: usize::from(!status.is_dormant),
             mailbox: status.mailbox,
             highest: status.highest,
             messages: status.messages,
             rate: seen.rate(),
+            handled: seen.handling_rate(),
             turns: status.turns,
             busy: seen.busy(),
             longest: seen.longest(),
@@ -138,6 +144,13 @@ impl<'a> ActorRow<'a> {
         self.task.called()
     }
 
+    /// Returns for how many seconds a message waits: by Little's law, those that wait divided by those
+    /// handled a second. Infinite if none is handled, `None` if none waits or the rate is not known.
+    pub(super) fn wait(&self) -> Option<f64> {
+        let rate = self.handled.filter(|_| self.mailbox > 0)?;
+        Some(self.mailbox as f64 / rate)
+    }
+
     fn add(&mut self, row: &ActorRow<'a>) {
         if row.task.id() < self.task.id() {
             self.task = row.task;
@@ -148,6 +161,7 @@ impl<'a> ActorRow<'a> {
         self.highest = self.highest.max(row.highest);
         self.messages += row.messages;
         self.rate = sum(self.rate, row.rate);
+        self.handled = sum(self.handled, row.handled);
         self.turns += row.turns;
         self.busy = sum(self.busy, row.busy);
         self.longest = self.longest.max(row.longest);
@@ -161,9 +175,15 @@ impl<'a> ActorRow<'a> {
             SortColumn::Id if query.is_grouped => self.actors as f64,
             SortColumn::Id => self.task.id() as f64,
             SortColumn::Name => 0.0,
-            SortColumn::State => self.ready as f64,
+            SortColumn::State if query.is_grouped => self.ready as f64,
+            SortColumn::State => match self.state {
+                "running" => 2.0,
+                "ready" => 1.0,
+                _ => 0.0,
+            },
             SortColumn::Mailbox => self.mailbox as f64,
             SortColumn::Highest => self.highest as f64,
+            SortColumn::Wait => self.wait().unwrap_or(-1.0),
             SortColumn::Messages => self.messages as f64,
             SortColumn::Rate => self.rate.unwrap_or(-1.0),
             SortColumn::Turns => self.turns as f64,

@@ -1,15 +1,15 @@
 //! The page of one actor: all of its status, what it waits for, its parent and children, its faults.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use greenroom::policy::TaskInfo;
 use greenroom::{ActorWait, Runtime};
 
-use super::figures::{rate, share, time};
+use super::figures::{rate, share, time, wait};
 use super::look::{ActorsLook, SeenStatus};
 use super::page::write_notes;
 use super::query::PageQuery;
+use super::rows::ActorRow;
 use crate::view::escape::escape;
 
 /// The number of lines of a trace that are shown.
@@ -166,55 +166,49 @@ fn values(seen: SeenStatus<'_>, look: &ActorsLook) -> Vec<(&'static str, String)
         || "not kept: that needs endless_waits or long_turns".to_owned(),
         |at| at.to_string(),
     );
-    let state = if status.is_dormant {
-        "dormant"
-    } else {
-        "ready"
-    };
-    let messages = match status.capacity {
+    let mailbox = match status.capacity {
         Some(capacity) => format!("{} of {capacity}", status.mailbox),
         None => status.mailbox.to_string(),
     };
     let is_measured = status.busy.is_some();
-    let state = match status.state {
-        Some(named) => format!("{state}, {named}"),
-        None => state.to_owned(),
-    };
-    let mut values = vec![
-        ("state", state),
+    let mut values = vec![("state", seen.state().to_owned())];
+    values.extend(status.state.map(|state| ("machine", state.to_owned())));
+    values.extend([
         ("spawned at", spawned),
         (
             "thread",
             status.thread.as_deref().unwrap_or("any worker").to_owned(),
         ),
         ("priority", status.task.priority().to_string()),
-        ("has a handle", yes(status.has_handle)),
+        ("handle", yes(status.has_handle)),
         ("addresses", status.addresses.to_string()),
         ("restarts", status.incarnation.to_string()),
         (
             "last fault",
             status.fault.clone().unwrap_or("none".to_owned()),
         ),
-        ("messages that wait", messages),
-        ("messages displaced", status.displaced.to_string()),
-    ];
+        ("mailbox", mailbox),
+        ("displaced", status.displaced.to_string()),
+    ]);
     if look.stats.is_counting {
         let sampled = &status.sampled;
-        let timed = |times: Duration| time((sampled.turns > 0).then_some(times));
+        let of_sampled = (sampled.turns > 0).then_some(sampled.busy);
         values.extend([
-            ("most messages that waited", status.highest.to_string()),
-            ("messages handled", status.messages.to_string()),
-            ("messages a second", rate(seen.rate())),
+            ("highest", status.highest.to_string()),
+            ("wait", wait(ActorRow::of(seen).wait())),
+            ("messages", status.messages.to_string()),
+            ("messages/s", rate(seen.rate())),
             ("turns", status.turns.to_string()),
-            ("turns that were timed", sampled.turns.to_string()),
-            ("time of these turns", timed(sampled.busy)),
-            ("longest of these turns", timed(sampled.longest)),
+            ("sampled turns", sampled.turns.to_string()),
+            ("time of the sampled turns", time(of_sampled)),
         ]);
     }
     values.push(("busy", share(seen.busy(), is_measured)));
-    if let Some(busy) = status.busy {
-        values.push(("time of all turns", time(Some(busy))));
-        values.push(("longest of all turns", time(status.longest)));
-    }
+    values.extend(
+        status
+            .busy
+            .map(|busy| ("time of all turns", time(Some(busy)))),
+    );
+    values.push(("longest", time(seen.longest())));
     values
 }

@@ -139,6 +139,49 @@ fn rates_are_those_since_the_look_before() {
 }
 
 #[test]
+fn a_wait_is_the_mailbox_divided_by_the_messages_a_second() {
+    let idle = Idle::new(&[("calm", 0), ("held", 0), ("late", 0), ("fresh", 0)]);
+    let (shared, begun) = (SharedLook::default(), Instant::now());
+    let of = |look: &ActorsLook, query: &str| {
+        let rows = rows_of(look.actors(), &PageQuery::of(query), 10).rows;
+        let rows = rows.iter().map(|row| (row.name().into_owned(), row.wait()));
+        rows.collect::<Vec<_>>()
+    };
+    let filled = |fresh: usize| {
+        let mut stats = idle.runtime.stats();
+        for actor in &mut stats.actors {
+            actor.mailbox = match &*actor.task.called() {
+                "held" => 7,
+                "late" => 20,
+                "fresh" => fresh,
+                _ => 0,
+            };
+        }
+        stats
+    };
+    // The first look knows no rates.
+    let first = shared.get_at(begun, || filled(0));
+    assert!(of(&first, "").iter().all(|(_, wait)| wait.is_none()));
+    for actor in [&idle.actors[0], &idle.actors[2]] {
+        for message in 0..10 {
+            actor.tell(message).unwrap();
+        }
+    }
+    idle.runtime.run_until_quiescent();
+    let look = shared.get_at(begun + Duration::from_secs(5), || filled(1));
+    let [calm, fresh, held, late] = [
+        ("calm".to_owned(), None),
+        // Its message has just come.
+        ("fresh".to_owned(), None),
+        ("held".to_owned(), Some(f64::INFINITY)),
+        // Two messages a second are handled.
+        ("late".to_owned(), Some(10.0)),
+    ];
+    assert_eq!(of(&look, "sort=wait")[..2], [held, late]);
+    assert_eq!(of(&look, "sort=name")[..2], [calm, fresh]);
+}
+
+#[test]
 fn a_tree_has_each_row_once_also_if_parents_form_a_cycle() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let idle = Idle::new(&names.map(|name| (name, 0)));

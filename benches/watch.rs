@@ -3,9 +3,13 @@
 //!
 //! `cargo bench --bench watch` prints the time of a walk, and which share of a core that is at one walk
 //! a second. The goal is at most 3 %. Then it prints the slowest of many tells beside walks that follow
-//! each other closely, and their ratio to those without a viewer: the medians of alternating rounds. In
-//! the last rounds one of the actors has a million messages in its mailbox, which a walk counts. At the
-//! end each actor has a name, and then one of these changes before each walk, so that all are read anew.
+//! each other closely, and their ratio to those without a viewer: the medians of alternating rounds, and
+//! the longest tell of all of them. In the last rounds one of the actors has a million messages in its
+//! mailbox, which a walk counts. At the end each actor has a name, and then one of these changes before
+//! each walk, so that all are read anew.
+//!
+//! The longest tell without a walk is what the machine itself does to a thread. Only what is longer beside
+//! walks is their cost, so on a machine that does other work the figure is noise.
 //!
 //! The processor time of the walking thread is known on Linux only.
 
@@ -168,11 +172,14 @@ fn print_tells(runtime: &Runtime, actors: &[Handle<u64, ()>], size: &Size, what:
             .zip(taken)
             .for_each(|(all, it)| all.push(it));
     }
+    let most = |at: usize| rounds[at].iter().max().copied().unwrap_or_default();
+    let (most, most_beside) = (most(0), most(2));
     let [longest, rare, beside, rare_beside] = rounds.map(median);
     let ratio = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64();
-    println!("{what}:");
+    println!("{what}, {ROUNDS} rounds of {} each:", size.tells);
+    println!("  the longest tell of all: {most:.1?}, beside walks {most_beside:.1?}");
     let more = ratio(beside, longest);
-    println!("  the longest tell: {longest:.1?}, beside walks {beside:.1?}, {more:.2} x");
+    println!("  the longest of a round: {longest:.1?}, beside walks {beside:.1?}, {more:.2} x");
     let more = ratio(rare_beside, rare);
     println!(
         "  one in 1000 takes longer than {rare:.1?}, beside walks {rare_beside:.1?}, {more:.2} x"

@@ -28,6 +28,8 @@ pub enum Fed {
     Begins,
     /// Whole lines, each with its end.
     Lines(Vec<u8>),
+    /// Nothing has come for so many seconds.
+    Silence(u64),
     /// The connection is lost, for this reason, and will be tried again in so many seconds.
     Lost(String, u64),
     /// There is no use in trying again, for this reason.

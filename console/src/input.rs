@@ -52,7 +52,7 @@ pub enum Action {
     Tree,
     /// Shows one row for each function, or for each actor.
     Group,
-    /// Sorts by the column of this number.
+    /// Sorts by a column.
     Sort(SortBy),
     /// Sorts by the next column, or by the one before.
     SortNext(i32),
@@ -78,11 +78,13 @@ pub enum Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortBy {
     /// Their numbers.
-    Number,
+    Id,
     /// What they do.
     State,
     /// The messages that wait.
     Mailbox,
+    /// How long a message waits in the mailbox.
+    Wait,
     /// Messages a second.
     Rate,
     /// The share of the time in which they were busy.
@@ -95,21 +97,6 @@ pub enum SortBy {
     Still,
     /// Their names.
     Name,
-}
-
-impl SortBy {
-    /// All columns, in the order of the screen.
-    pub const ALL: [SortBy; 9] = [
-        SortBy::Number,
-        SortBy::State,
-        SortBy::Mailbox,
-        SortBy::Rate,
-        SortBy::Busy,
-        SortBy::Longest,
-        SortBy::Restarts,
-        SortBy::Still,
-        SortBy::Name,
-    ];
 }
 
 /// Returns what an event of the terminal asks for. While a text is typed, keys are its characters.
@@ -125,81 +112,62 @@ pub fn action(event: &Event, is_typing: bool) -> Option<Action> {
     }
 }
 
-fn is_control(key: &KeyEvent, letter: char) -> bool {
-    key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char(letter)
+fn has_control(key: &KeyEvent) -> bool {
+    key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 fn typed(key: &KeyEvent) -> Option<Action> {
-    if is_control(key, 'c') {
-        return Some(Action::Quit);
-    }
-    match key.code {
-        KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => Some(Action::Type(c)),
-        KeyCode::Backspace => Some(Action::Erase),
-        KeyCode::Enter => Some(Action::Open),
-        KeyCode::Esc => Some(Action::Back),
-        KeyCode::F(3) => Some(Action::Search),
-        KeyCode::Up => Some(Action::Move(-1)),
-        KeyCode::Down => Some(Action::Move(1)),
-        _ => None,
-    }
+    let action = match key.code {
+        KeyCode::Char('c') if has_control(key) => Action::Quit,
+        KeyCode::Char(c) if !has_control(key) => Action::Type(c),
+        KeyCode::Backspace => Action::Erase,
+        KeyCode::Enter => Action::Open,
+        KeyCode::Esc => Action::Back,
+        KeyCode::F(3) => Action::Search,
+        KeyCode::Up => Action::Move(-1),
+        KeyCode::Down => Action::Move(1),
+        _ => return None,
+    };
+    Some(action)
 }
 
 fn pressed(key: &KeyEvent) -> Option<Action> {
-    if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return match key.code {
-            KeyCode::Char('c') => Some(Action::Quit),
-            KeyCode::Char('l') => Some(Action::Redraw),
-            _ => None,
-        };
-    }
+    use KeyCode::{Char, F};
     let action = match key.code {
-        KeyCode::Char(letter) => return lettered(letter),
-        KeyCode::F(1) => Action::Help,
-        KeyCode::F(3) => Action::Search,
-        KeyCode::F(4) => Action::Filter,
-        KeyCode::F(5) => Action::Tree,
-        KeyCode::F(6) => Action::SortNext(1),
-        KeyCode::F(10) => Action::Quit,
-        KeyCode::Up => Action::Move(-1),
-        KeyCode::Down => Action::Move(1),
+        Char('c') if has_control(key) => Action::Quit,
+        Char('l') if has_control(key) => Action::Redraw,
+        _ if has_control(key) => return None,
+        Char('1') => Action::Show(ViewName::Runtime),
+        Char('2') => Action::Show(ViewName::Actors),
+        Char('3') => Action::Show(ViewName::Why),
+        Char('4') => Action::Show(ViewName::Services),
+        Char('5') => Action::Show(ViewName::Log),
+        KeyCode::Tab | KeyCode::Right => Action::NextView,
+        KeyCode::BackTab | KeyCode::Left => Action::PreviousView,
+        KeyCode::Up | Char('k') => Action::Move(-1),
+        KeyCode::Down | Char('j') => Action::Move(1),
         KeyCode::PageUp => Action::MovePage(-1),
         KeyCode::PageDown => Action::MovePage(1),
         KeyCode::Home => Action::First,
         KeyCode::End => Action::Last,
         KeyCode::Enter => Action::Open,
         KeyCode::Esc | KeyCode::Backspace => Action::Back,
-        KeyCode::Tab | KeyCode::Right => Action::NextView,
-        KeyCode::BackTab | KeyCode::Left => Action::PreviousView,
-        _ => return None,
-    };
-    Some(action)
-}
-
-fn lettered(letter: char) -> Option<Action> {
-    let action = match letter {
-        '1' => Action::Show(ViewName::Runtime),
-        '2' => Action::Show(ViewName::Actors),
-        '3' => Action::Show(ViewName::Why),
-        '4' => Action::Show(ViewName::Services),
-        '5' => Action::Show(ViewName::Log),
-        'w' => Action::Explain,
-        'j' => Action::Move(1),
-        'k' => Action::Move(-1),
-        '/' => Action::Search,
-        '\\' => Action::Filter,
-        't' => Action::Tree,
-        'g' => Action::Group,
-        '>' | '.' => Action::SortNext(1),
-        '<' | ',' => Action::SortNext(-1),
-        'I' => Action::Invert,
-        'P' => Action::Sort(SortBy::Busy),
-        'M' => Action::Sort(SortBy::Mailbox),
-        'T' => Action::Sort(SortBy::Longest),
-        'N' => Action::Sort(SortBy::Number),
-        'Z' => Action::Pause,
-        '?' | 'h' => Action::Help,
-        'q' => Action::Quit,
+        Char('w') => Action::Explain,
+        F(3) | Char('/') => Action::Search,
+        F(4) | Char('\\') => Action::Filter,
+        F(5) | Char('t') => Action::Tree,
+        Char('g') => Action::Group,
+        F(6) | Char('>' | '.') => Action::SortNext(1),
+        Char('<' | ',') => Action::SortNext(-1),
+        Char('I') => Action::Invert,
+        Char('P') => Action::Sort(SortBy::Busy),
+        Char('M') => Action::Sort(SortBy::Mailbox),
+        Char('W') => Action::Sort(SortBy::Wait),
+        Char('T') => Action::Sort(SortBy::Longest),
+        Char('N') => Action::Sort(SortBy::Id),
+        Char('Z') => Action::Pause,
+        F(1) | Char('?' | 'h') => Action::Help,
+        F(10) | Char('q') => Action::Quit,
         _ => return None,
     };
     Some(action)
@@ -235,6 +203,7 @@ mod tests {
             (KeyCode::Char('I'), Action::Invert),
             (KeyCode::Char('P'), Action::Sort(SortBy::Busy)),
             (KeyCode::Char('M'), Action::Sort(SortBy::Mailbox)),
+            (KeyCode::Char('W'), Action::Sort(SortBy::Wait)),
             (KeyCode::Char('Z'), Action::Pause),
             (KeyCode::F(10), Action::Quit),
             (KeyCode::Char('q'), Action::Quit),

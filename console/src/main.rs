@@ -2,8 +2,10 @@
 //!
 //! One thread reads keys, and one does all else: it reads lines, applies and draws them.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::thread;
 
@@ -47,17 +49,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(options) {
-        Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(failure)) => {
-            eprintln!("greenroom-console: {failure}");
-            ExitCode::FAILURE
-        }
-        Err(error) => {
-            eprintln!("greenroom-console: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run(options).unwrap_or_else(|failure| {
+        eprintln!("greenroom-console: {failure}");
+        ExitCode::FAILURE
+    })
 }
 
 fn options() -> Result<Invocation, lexopt::Error> {
@@ -92,34 +87,66 @@ fn token_of(path: &std::path::Path) -> Result<String, lexopt::Error> {
     Ok(token.trim().to_owned())
 }
 
-/// Runs until the user ends it. Returns what has made it impossible to go on.
-fn run(options: Invocation) -> io::Result<Option<String>> {
-    let record = match &options.record {
-        Some(path) => match LineRecord::create(path) {
-            Ok(record) => Some(record),
-            Err(error) => return Ok(Some(format!("{}: {error}", path.display()))),
-        },
-        None => None,
+/// Runs until the user or a signal ends it.
+///
+/// # Errors
+/// It is impossible to go on.
+fn run(options: Invocation) -> Result<ExitCode, Box<dyn Error>> {
+    let create = |path: &PathBuf| {
+        LineRecord::create(path).map_err(|error| format!("{}: {error}", path.display()))
     };
+    let record = options.record.as_ref().map(create).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // It also restores the terminal when the program panics.
-    let mut terminal = match ratatui::try_init() {
-        Ok(terminal) => terminal,
-        Err(error) => return Ok(Some(format!("it needs a terminal: {error}"))),
+    // Before the terminal is changed, so that no signal leaves it so.
+    let signal = {
+        let _entered = runtime.enter();
+        signal_status()?
     };
-    let mut end = execute!(io::stdout(), EnableMouseCapture);
-    let session = Session::new(&options.origin, record);
-    let mut failure = Ok(None);
-    if end.is_ok() {
-        failure = runtime.block_on(look(&mut terminal, session, &options.origin));
-        end = execute!(io::stdout(), DisableMouseCapture);
+    // It also restores the terminal when the program panics.
+    let mut terminal =
+        ratatui::try_init().map_err(|error| format!("it needs a terminal: {error}"))?;
+    let mut session = Session::new(&options.origin, record);
+    // What no-color.org asks for.
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        session.screen.drop_colors();
     }
-    ratatui::restore();
+    let mut ending = execute!(io::stdout(), EnableMouseCapture)
+        .map(|()| ExitCode::SUCCESS)
+        .map_err(Into::into);
+    if ending.is_ok() {
+        ending = runtime.block_on(look(&mut terminal, session, &options.origin, signal));
+    }
+    // A terminal that is gone cannot be restored.
+    let _ = execute!(io::stdout(), DisableMouseCapture);
+    let _ = ratatui::try_restore();
     // A thread that waits for a key ends with the process.
     runtime.shutdown_background();
-    end.and(failure)
+    ending
+}
+
+/// Waits for a signal that ends programs, and returns the status of a shell for it.
+#[cfg(unix)]
+fn signal_status() -> io::Result<impl Future<Output = u8>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = hangup.recv() => 128 + 1,
+            _ = interrupt.recv() => 128 + 2,
+            _ = terminate.recv() => 128 + 15,
+        }
+    })
+}
+
+/// Waits forever: this system has no such signals.
+#[cfg(not(unix))]
+fn signal_status() -> io::Result<impl Future<Output = u8>> {
+    Ok(std::future::pending())
 }
 
 /// Sends the events of the terminal, from a thread of their own.
@@ -142,7 +169,9 @@ async fn look(
     terminal: &mut DefaultTerminal,
     mut session: Session,
     origin: &LineOrigin,
-) -> io::Result<Option<String>> {
+    signal: impl Future<Output = u8>,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let mut signal = pin!(signal);
     let is_live = matches!(origin, LineOrigin::Live(..));
     let mut events = events()?;
     let mut feed = Some(LineFeed::begin(origin, false));
@@ -151,13 +180,14 @@ async fn look(
         let demand = tokio::select! {
             // A key is served before the next lines.
             biased;
+            status = &mut signal => return Ok(ExitCode::from(status)),
             event = events.recv() => {
-                let Some(event) = event else { return Ok(None) };
+                let Some(event) = event else { return Ok(ExitCode::SUCCESS) };
                 let Some(action) = action(&event?, session.screen.is_typing()) else {
                     continue;
                 };
                 match session.act(action) {
-                    Outlook::Leave => return Ok(None),
+                    Outlook::Leave => return Ok(ExitCode::SUCCESS),
                     // A program cuts a viewer that does not read, so a pause ends the connection.
                     Outlook::TogglePause if is_live => {
                         let is_on = !session.is_paused();
@@ -179,7 +209,7 @@ async fn look(
             Demand::Nothing => continue,
             Demand::Draw => {}
             Demand::Reconnect => feed = Some(LineFeed::begin(origin, true)),
-            Demand::Fail(failure) => return Ok(Some(failure)),
+            Demand::Fail(failure) => return Err(failure.into()),
         }
         draw(terminal, &mut session)?;
     }

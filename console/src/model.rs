@@ -23,8 +23,9 @@ use parsed::{
     ParsedActor, ParsedCell, ParsedEnd, ParsedEnded, ParsedHead, ParsedLog, ParsedSection,
     ParsedTick,
 };
+pub use queries::mailbox_wait;
 use queries::{first, parse};
-use trend::Trend;
+use trend::{REACH, Trend};
 
 /// The version of the protocol that is understood.
 pub const PROTOCOL: u64 = 1;
@@ -158,6 +159,8 @@ pub struct Model {
     /// The number of the present refresh: that of the last complete one, and 1.
     tick: u32,
     at_ms: u64,
+    /// When the last refreshes were, as far as trends reach back.
+    moments: VecDeque<u64>,
     /// How long the last refresh took.
     interval_ms: u64,
     followed: Option<Followed>,
@@ -200,11 +203,7 @@ impl Model {
                 self.put(facts);
             }
             "ended" => self.remove(parse::<ParsedEnded>(line)?.id),
-            "runtime" => {
-                let figures: Figures = parse(line)?;
-                self.series.put(&figures, self.is_whole);
-                self.figures = figures;
-            }
+            "runtime" => self.figures = parse(line)?,
             "section" => self.put_section(parse(line)?),
             "log" => {
                 let fault: ParsedLog = parse(line)?;
@@ -257,6 +256,7 @@ impl Model {
             log,
             earlier,
             last_fault: self.last_fault,
+            tick: self.tick,
             at_ms: self.at_ms,
             followed: followed.map(Followed::new),
             ..Model::default()
@@ -376,12 +376,19 @@ impl Model {
             }
         }
         self.at_ms = at_ms;
-        self.series.refresh(self.interval_ms);
+        self.series.refresh(&self.figures, self.interval_ms);
+        if self.moments.len() > REACH {
+            self.moments.pop_front();
+        }
+        self.moments.push_back(at_ms);
+        self.tick += 1;
         if let Some(mut followed) = self.followed.take() {
-            followed.note(self.actor(followed.id));
+            if let Some(actor) = self.actor(followed.id) {
+                let messages = self.recent(actor, actor.messages_since);
+                followed.put(actor.mailbox.into(), messages);
+            }
             self.followed = Some(followed);
         }
-        self.tick += 1;
         self.is_whole = true;
         self.earlier = None;
         if self.texts.len() > TEXTS_MIN + 2 * self.texts_then {

@@ -5,6 +5,9 @@ use crate::input::Action;
 use crate::model::{Applied, BadLine, Model};
 use crate::view::{LinkStatus, Outlook, Screen};
 
+/// A program that has sent nothing for so many refreshes is said to be silent.
+const SILENT_REFRESHES: u64 = 3;
+
 /// What has to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Demand {
@@ -61,7 +64,20 @@ impl Session {
                 self.set(LinkStatus::Connecting);
                 Demand::Draw
             }
-            Fed::Lines(lines) => self.take_lines(&lines),
+            Fed::Lines(lines) => {
+                if matches!(self.status, LinkStatus::Silent(_)) {
+                    self.set(LinkStatus::Live);
+                }
+                self.take_lines(&lines)
+            }
+            Fed::Silence(seconds) => {
+                let interval_ms = self.model.interval_ms().max(1_000);
+                if seconds * 1_000 < SILENT_REFRESHES * interval_ms {
+                    return Demand::Nothing;
+                }
+                self.set(LinkStatus::Silent(seconds));
+                Demand::Draw
+            }
             Fed::Lost(why, seconds) => {
                 if !matches!(self.status, LinkStatus::Lost(..)) {
                     let text = format!("the connection is lost: {why}");

@@ -1,13 +1,14 @@
 //! The screen: what is shown of a model, and how actions change that.
 //!
-//! It draws into a buffer of ratatui and knows no terminal, so tests see its text. What costs a walk over
-//! all actors is done once a refresh.
+//! It draws into a buffer of ratatui and knows no terminal, so tests see its text. What costs more than a
+//! look at each actor is done once a refresh.
 
 mod actors;
 mod help;
 mod log;
 mod one;
 mod paint;
+mod pane;
 mod reasons;
 mod runtime;
 mod services;
@@ -17,11 +18,12 @@ use ratatui::layout::Rect;
 
 pub use paint::LinkStatus;
 
-use crate::input::{Action, SortBy, ViewName};
+use crate::input::{Action, ViewName};
 use crate::model::Model;
-use crate::why::{Suspects, suspects};
+use crate::why::{Suspects, Trouble, suspects};
 use actors::ActorTable;
-use paint::{ACCENT, DIM, PLAIN, REVERSED, fill, put};
+use paint::{ACCENT, DIM, PLAIN, REVERSED};
+use pane::{Pane, Spot};
 
 /// What the program has to do after an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +43,6 @@ enum Typing {
     Filter,
 }
 
-/// A place of the screen, and what a click there does.
-type Spot = (Rect, Action);
-
 /// What is shown.
 #[derive(Debug)]
 pub struct Screen {
@@ -58,7 +57,7 @@ pub struct Screen {
     typing: Option<(Typing, String)>,
     suspects: Suspects,
     /// The refresh of which the suspects are.
-    looked_at: (u64, u32),
+    looked_at: u32,
     /// The kind of suspects at the cursor of the start view.
     kind_at: usize,
     /// The row at the cursor of "why".
@@ -73,6 +72,7 @@ pub struct Screen {
     /// The line of the log at the cursor, from the last one back.
     log_at: usize,
     spots: Vec<Spot>,
+    has_colors: bool,
     /// The rows that a page has.
     page: usize,
 }
@@ -88,7 +88,7 @@ impl Screen {
             is_helping: false,
             typing: None,
             suspects: Suspects::default(),
-            looked_at: (0, 0),
+            looked_at: 0,
             kind_at: 0,
             suspect_at: 0,
             asked: None,
@@ -97,6 +97,7 @@ impl Screen {
             scroll: 0,
             log_at: 0,
             spots: Vec::new(),
+            has_colors: true,
             page: 1,
         }
     }
@@ -104,6 +105,11 @@ impl Screen {
     /// Says how the connection is.
     pub fn set_status(&mut self, status: LinkStatus) {
         self.status = status;
+    }
+
+    /// Draws without colours from now on.
+    pub fn drop_colors(&mut self) {
+        self.has_colors = false;
     }
 
     /// Returns whether keys are characters of a text.
@@ -157,7 +163,7 @@ impl Screen {
 
     /// Finds the suspects of this refresh.
     fn look(&mut self, model: &Model) {
-        let now = (model.at_ms(), model.refreshes());
+        let now = model.refreshes();
         if self.looked_at != now {
             self.looked_at = now;
             reasons::put_suspects(self, suspects(model));
@@ -181,10 +187,10 @@ impl Screen {
     }
 
     fn show_beside(&mut self, by: isize) {
-        const TABS: [ViewName; 5] = paint::TABS;
-        let at = TABS.iter().position(|tab| *tab == self.view).unwrap_or(1);
-        let next = (at as isize + by).rem_euclid(TABS.len() as isize);
-        self.show(TABS[next as usize]);
+        let tabs = paint::TABS;
+        let at = tabs.iter().position(|(tab, _)| *tab == self.view);
+        let next = at.unwrap_or(1) as isize + by;
+        self.show(tabs[next.rem_euclid(tabs.len() as isize) as usize].0);
     }
 
     fn go_back(&mut self) {
@@ -250,7 +256,11 @@ impl Screen {
     /// Returns the actor at the cursor.
     fn at_cursor(&mut self, model: &Model) -> Option<u64> {
         match self.view {
-            ViewName::Runtime | ViewName::Why => self.suspect(),
+            ViewName::Runtime => {
+                let first = self.suspects.of(Trouble::ALL[self.kind_at]).first();
+                first.map(|suspect| suspect.actor)
+            }
+            ViewName::Why => reasons::actor_at(self),
             ViewName::Actors => self.table.actor_at_cursor(model),
             ViewName::One => self.one,
             ViewName::Log => log::actor_at(model, self.log_at),
@@ -283,7 +293,7 @@ impl Screen {
         }
         if is_listed {
             // The start view lists the first of each kind, the other one all.
-            self.suspect_at = reasons::row_of(self, asked, model);
+            self.suspect_at = reasons::row_of(self, asked);
         } else {
             self.asked = asked;
             self.suspect_at = 0;
@@ -303,8 +313,8 @@ impl Screen {
                 self.log_at = self.log_at.saturating_add_signed(-by).min(last);
                 return;
             }
-            ViewName::Runtime => runtime::rows(self).len(),
-            ViewName::Why => reasons::rows(self, model).len(),
+            ViewName::Runtime => Trouble::ALL.len(),
+            ViewName::Why => reasons::count(self),
         };
         let at = match self.view {
             ViewName::Runtime => &mut self.kind_at,
@@ -330,69 +340,69 @@ impl Screen {
     /// Draws all.
     pub fn draw(&mut self, model: &Model, area: Rect, buffer: &mut Buffer) {
         self.look(model);
-        self.spots.clear();
-        if area.width < 20 || area.height < 6 {
-            put(buffer, area, 0, 0, "too small", PLAIN);
-            return;
-        }
-        self.draw_head(model, area, buffer);
-        let body = Rect::new(area.x, area.y + 2, area.width, area.height - 3);
-        self.page = usize::from(body.height.saturating_sub(2)).max(1);
-        if !model.is_whole() {
-            self.draw_waiting(model, body, buffer);
-        } else {
-            match self.view {
-                ViewName::Runtime => runtime::draw(self, model, body, buffer),
-                ViewName::Actors => self.table.draw(model, body, buffer, &mut self.spots),
-                ViewName::One => one::draw(self, model, body, buffer),
-                ViewName::Why => reasons::draw(self, model, body, buffer),
-                ViewName::Services => services::draw(self, model, body, buffer),
-                ViewName::Log => log::draw(self, model, body, buffer),
-            }
-        }
-        self.draw_foot(area, buffer);
-        if self.is_helping {
-            help::draw(area, buffer);
+        let mut spots = Vec::new();
+        self.draw_all(model, &mut Pane::new(area, buffer, &mut spots));
+        self.spots = spots;
+        if !self.has_colors {
+            paint::drop_colors(buffer);
         }
     }
 
-    fn draw_waiting(&self, model: &Model, body: Rect, buffer: &mut Buffer) {
+    fn draw_all(&mut self, model: &Model, pane: &mut Pane<'_>) {
+        let (width, height) = (pane.width(), pane.height());
+        if width < 20 || height < 6 {
+            pane.put(0, 0, "too small", PLAIN);
+            return;
+        }
+        self.draw_head(model, pane);
+        let mut body = pane.within(0, 2, width, height - 3);
+        self.page = usize::from(body.height().saturating_sub(2)).max(1);
+        match self.view {
+            _ if !model.is_whole() => self.draw_waiting(model, &mut body),
+            ViewName::Runtime => runtime::draw(self, model, &mut body),
+            ViewName::Actors => self.table.draw(model, &mut body),
+            ViewName::One => one::draw(self, model, &mut body),
+            ViewName::Why => reasons::draw(self, model, &mut body),
+            ViewName::Services => services::draw(self, model, &mut body),
+            ViewName::Log => log::draw(self, model, &mut body),
+        }
+        self.draw_foot(pane);
+        if self.is_helping {
+            help::draw(pane);
+        }
+    }
+
+    fn draw_waiting(&self, model: &Model, pane: &mut Pane<'_>) {
         let text = match model.actors().len() {
             0 => self.status.text(),
             read => format!("reading the first snapshot: {read} actors"),
         };
-        put(buffer, body, 2, 1, &text, PLAIN);
+        pane.put(2, 1, text, PLAIN);
     }
 
-    fn draw_head(&mut self, model: &Model, area: Rect, buffer: &mut Buffer) {
-        paint::head(model, &self.origin, &self.status, area, buffer);
-        let mut column = 0;
-        for (at, tab) in paint::TABS.into_iter().enumerate() {
-            let is_shown =
-                tab == self.view || tab == ViewName::Actors && self.view == ViewName::One;
-            let text = format!(" {} {} ", at + 1, paint::tab_name(tab));
-            let width = text.chars().count() as u16;
-            let style = if is_shown { REVERSED } else { PLAIN };
-            put(buffer, area, column, 1, &text, style);
-            let place = Rect::new(area.x + column, area.y + 1, width, 1);
-            self.spots.push((place, Action::Show(tab)));
-            column += width;
+    fn draw_head(&self, model: &Model, pane: &mut Pane<'_>) {
+        paint::head(model, &self.origin, &self.status, pane);
+        let mut begin = 0;
+        for ((tab, name), number) in paint::TABS.into_iter().zip(1..) {
+            let is_shown = tab == self.view;
+            let has_one = tab == ViewName::Actors && self.view == ViewName::One;
+            let style = if is_shown || has_one { REVERSED } else { PLAIN };
+            let end = pane.put(begin, 1, format!(" {number} {name} "), style);
+            pane.on_click(begin..end, 1, Action::Show(tab));
+            begin = end;
         }
-        put(buffer, area, column + 1, 1, paint::subtitle(self.view), DIM);
+        pane.put(begin + 1, 1, paint::subtitle(self.view), DIM);
     }
 
-    fn draw_foot(&mut self, area: Rect, buffer: &mut Buffer) {
-        let row = area.height - 1;
+    fn draw_foot(&self, pane: &mut Pane<'_>) {
+        let row = pane.height() - 1;
         if let Some((typing, text)) = &self.typing {
-            let what = match typing {
-                Typing::Search => "Search",
-                Typing::Filter => "Filter",
-            };
-            fill(buffer, area, row, ACCENT);
-            put(buffer, area, 0, row, &format!("{what}: {text}_"), ACCENT);
+            pane.fill(row, ACCENT);
+            pane.put(0, row, format!("{typing:?}: {text}_"), ACCENT);
             return;
         }
-        let keys: &[(&str, &str, Action)] = &[
+        let mut begin = 0;
+        for (key, name, action) in [
             ("F1", "Help", Action::Help),
             ("F3", "Search", Action::Search),
             ("F4", "Filter", Action::Filter),
@@ -402,38 +412,11 @@ impl Screen {
             ("w", "Why", Action::Explain),
             ("Z", "Pause", Action::Pause),
             ("F10", "Quit", Action::Quit),
-        ];
-        let mut column = 0;
-        for (key, name, action) in keys {
-            let begin = column;
-            column = put(buffer, area, column, row, key, PLAIN);
-            column = put(buffer, area, column, row, &format!("{name:<7}"), ACCENT);
-            let place = Rect::new(area.x + begin, area.y + row, column - begin, 1);
-            self.spots.push((place, action.clone()));
+        ] {
+            let end = pane.put(begin, row, key, PLAIN);
+            let end = pane.put(end, row, format!("{name:<7}"), ACCENT);
+            pane.on_click(begin..end, row, action);
+            begin = end;
         }
-    }
-
-    /// Returns the suspect or the asked actor at the cursor.
-    fn suspect(&self) -> Option<u64> {
-        let rows = match self.view {
-            ViewName::Runtime => runtime::rows(self),
-            _ => return reasons::actor_at(self),
-        };
-        rows.get(self.kind_at)?.map(|suspect| suspect.actor)
-    }
-}
-
-/// Returns the name of a column.
-fn column_name(column: SortBy) -> &'static str {
-    match column {
-        SortBy::Number => "#",
-        SortBy::State => "STATE",
-        SortBy::Mailbox => "MAILBOX",
-        SortBy::Rate => "MSG/S",
-        SortBy::Busy => "BUSY%",
-        SortBy::Longest => "LONGEST",
-        SortBy::Restarts => "RST",
-        SortBy::Still => "STILL",
-        SortBy::Name => "NAME",
     }
 }

@@ -20,8 +20,9 @@ const PATH: &str = "/console/v1";
 /// The time for a connection and for the head of the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The program sends at least a tick each second or so. When nothing has come for so long, it hangs.
-const SILENCE: Duration = Duration::from_secs(30);
+/// When nothing has come for so many seconds, the connection is given up: a program sends something at
+/// least each 10 s.
+const SILENCE_MAX: u64 = 30;
 
 /// The seconds before it is tried again: the first time, and at most.
 const FIRST_RETRY: u64 = 1;
@@ -132,11 +133,18 @@ async fn read_from(
     let passing = |error: hyper::Error| FetchProblem::Passing(error.to_string());
     let mut joiner = LineJoiner::default();
     send(sender, Fed::Begins).await?;
+    let mut silence = 0;
     loop {
-        let Ok(frame) = timeout(SILENCE, body.frame()).await else {
-            let text = format!("nothing came for {} s", SILENCE.as_secs());
-            return Err(FetchProblem::Passing(text));
+        let Ok(frame) = timeout(Duration::from_secs(1), body.frame()).await else {
+            silence += 1;
+            send(sender, Fed::Silence(silence)).await?;
+            if silence == SILENCE_MAX {
+                let text = format!("nothing came for {silence} s");
+                return Err(FetchProblem::Passing(text));
+            }
+            continue;
         };
+        silence = 0;
         let Some(frame) = frame else {
             return Err(FetchProblem::Passing(
                 "the program has closed the connection".to_owned(),
@@ -157,20 +165,17 @@ async fn send(sender: &Sender<Fed>, fed: Fed) -> Result<(), FetchProblem> {
 }
 
 fn request(host: &str, token: Option<&str>) -> Result<Request<Empty<Bytes>>, FetchProblem> {
-    let request = Request::get(PATH)
+    let mut request = Request::get(PATH)
         .header(HOST, host)
         .header(ACCEPT, "application/x-ndjson");
-    let request = match token {
-        Some(token) => {
-            let value = HeaderValue::try_from(format!("Bearer {token}"));
-            let mut value = value.map_err(|_| {
-                FetchProblem::Final("the token has characters that no header may have".to_owned())
-            })?;
-            value.set_sensitive(true);
-            request.header(AUTHORIZATION, value)
-        }
-        None => request,
-    };
+    if let Some(token) = token {
+        let value = HeaderValue::try_from(format!("Bearer {token}"));
+        let mut value = value.map_err(|_| {
+            FetchProblem::Final("the token has characters that no header may have".to_owned())
+        })?;
+        value.set_sensitive(true);
+        request = request.header(AUTHORIZATION, value);
+    }
     let built = request.body(Empty::new());
     built.map_err(|error| FetchProblem::Final(error.to_string()))
 }

@@ -187,7 +187,8 @@ impl ActorFacts {
         }
         self.trail = old.trail;
         self.trend = old.trend;
-        self.trend.note(tick, old.mailbox, self.mailbox);
+        let handled = small(self.messages.saturating_sub(old.messages));
+        self.trend.note(tick, old.mailbox, self.mailbox, handled);
         self.faulted_tick = old.faulted_tick;
         if self.has_faulted_since(old) {
             self.faulted_tick = tick;
@@ -208,7 +209,7 @@ impl ActorFacts {
 
     /// Returns whether it waits, but not for a message.
     pub fn is_blocked(&self) -> bool {
-        self.state == ActorState::Idles && !self.awaits_message && !self.waits.is_empty()
+        self.state == ActorState::Waiting && !self.awaits_message && !self.waits.is_empty()
     }
 
     /// Returns whether its mailbox has no room.

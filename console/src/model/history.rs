@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::facts::ActorFacts;
 use super::parsed::Figures;
 
 /// The refreshes of which figures are kept.
@@ -20,59 +19,30 @@ pub struct Series {
     /// The actors.
     pub actors: VecDeque<u64>,
     /// Steals and parks of each worker in the last refresh, a second.
-    pub calm: Vec<(u64, u64)>,
-    /// What was counted since the last refresh.
-    since: Option<Since>,
-}
-
-#[derive(Debug, Default)]
-struct Since {
-    messages: u64,
-    /// Turns, steals and parks by worker.
-    workers: Vec<[u64; 3]>,
-    before: Vec<[u64; 3]>,
-    messages_before: u64,
-    is_known: bool,
-    queued: u64,
-    actors: u64,
+    pub steals_and_parks: Vec<(u64, u64)>,
+    /// The figures of the refresh before.
+    before: Option<Figures>,
 }
 
 impl Series {
-    /// Takes what the program has sent. The rates follow when it is known how long it took.
-    pub(super) fn put(&mut self, figures: &Figures, is_known: bool) {
-        let workers = figures.workers.iter();
-        let workers = workers.map(|worker| [worker.turns, worker.steals, worker.parks]);
-        let old = self.since.take().unwrap_or_default();
-        self.since = Some(Since {
-            messages: figures.messages,
-            messages_before: old.messages,
-            workers: workers.collect(),
-            before: old.workers,
-            is_known,
-            queued: figures.queued,
-            actors: figures.actors,
-        });
-    }
-
-    /// Completes a refresh that took so long.
-    pub(super) fn refresh(&mut self, interval_ms: u64) {
-        let Some(since) = &self.since else { return };
-        push(&mut self.queued, since.queued);
-        push(&mut self.actors, since.actors);
-        if !since.is_known {
+    /// Adds a refresh that took so long.
+    pub(super) fn refresh(&mut self, figures: &Figures, interval_ms: u64) {
+        push(&mut self.queued, figures.queued);
+        push(&mut self.actors, figures.actors);
+        let Some(before) = self.before.replace(figures.clone()) else {
             return;
-        }
+        };
         let rate = |now: u64, before: u64| a_second(now.saturating_sub(before), interval_ms);
-        push(
-            &mut self.messages,
-            rate(since.messages, since.messages_before),
-        );
-        self.turns.resize_with(since.workers.len(), VecDeque::new);
-        self.calm.resize(since.workers.len(), (0, 0));
-        let pairs = since.workers.iter().zip(&since.before);
-        for (at, (now, before)) in pairs.enumerate() {
-            push(&mut self.turns[at], rate(now[0], before[0]));
-            self.calm[at] = (rate(now[1], before[1]), rate(now[2], before[2]));
+        push(&mut self.messages, rate(figures.messages, before.messages));
+        self.turns.resize_with(figures.workers.len(), VecDeque::new);
+        self.steals_and_parks.resize(figures.workers.len(), (0, 0));
+        let workers = figures.workers.iter().zip(&before.workers);
+        for (at, (now, before)) in workers.enumerate() {
+            push(&mut self.turns[at], rate(now.turns, before.turns));
+            self.steals_and_parks[at] = (
+                rate(now.steals, before.steals),
+                rate(now.parks, before.parks),
+            );
         }
     }
 }
@@ -101,7 +71,6 @@ pub struct Followed {
     pub mailbox: VecDeque<u64>,
     /// The messages that it has handled, by refresh.
     pub messages: VecDeque<u64>,
-    last: Option<u64>,
 }
 
 impl Followed {
@@ -110,19 +79,12 @@ impl Followed {
             id,
             mailbox: VecDeque::new(),
             messages: VecDeque::new(),
-            last: None,
         }
     }
 
-    /// Notes a refresh; the actor may have ended.
-    pub(super) fn note(&mut self, actor: Option<&ActorFacts>) {
-        let Some(actor) = actor else {
-            self.last = None;
-            return;
-        };
-        push(&mut self.mailbox, actor.mailbox.into());
-        if let Some(last) = self.last.replace(actor.messages) {
-            push(&mut self.messages, actor.messages.saturating_sub(last));
-        }
+    /// Adds a refresh.
+    pub(super) fn put(&mut self, mailbox: u64, messages: u64) {
+        push(&mut self.mailbox, mailbox);
+        push(&mut self.messages, messages);
     }
 }

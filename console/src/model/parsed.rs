@@ -120,6 +120,8 @@ pub struct Figures {
     pub blocking: BlockingFigures,
     /// The timers.
     pub timers: u64,
+    /// The pinned threads.
+    pub pinned: u64,
     /// The messages that have been handled.
     pub messages: u64,
 }

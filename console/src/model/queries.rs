@@ -75,12 +75,7 @@ impl Model {
         self.followed.as_ref()
     }
 
-    /// Returns when the last refresh was, in Unix time.
-    pub fn at_ms(&self) -> u64 {
-        self.at_ms
-    }
-
-    /// Returns the number of refreshes since the last snapshot.
+    /// Returns how many refreshes there were.
     pub fn refreshes(&self) -> u32 {
         self.tick
     }
@@ -88,6 +83,18 @@ impl Model {
     /// Returns the messages of an actor in the last refresh, a second.
     pub fn message_rate(&self, actor: &ActorFacts) -> u64 {
         a_second(self.recent(actor, actor.messages_since), self.interval_ms)
+    }
+
+    /// Returns the messages that an actor handles a second, over the last refreshes. `None` if that is not
+    /// known: of an actor that has just come or got its first message, or if the program does not count.
+    pub fn handling_rate(&self, actor: &ActorFacts) -> Option<f64> {
+        let now = self.tick.saturating_sub(1);
+        let (messages, since) = actor.trend.handled(now, actor.mailbox)?;
+        let ago = now.saturating_sub(since) as usize;
+        let begin = self.moments.iter().rev().nth(ago)?;
+        let ms = self.at_ms.saturating_sub(*begin);
+        let is_known = ms > 0 && self.knows("counting");
+        is_known.then(|| messages as f64 * 1_000.0 / ms as f64)
     }
 
     /// Returns the share of the last refresh in which an actor was busy, in thousandths.
@@ -141,10 +148,18 @@ impl Model {
     }
 
     /// Returns a count if it is of the last refresh.
-    fn recent(&self, actor: &ActorFacts, since: u32) -> u64 {
+    pub(super) fn recent(&self, actor: &ActorFacts, since: u32) -> u64 {
         let is_recent = actor.sent_tick + 1 == self.tick;
         if is_recent { since.into() } else { 0 }
     }
+}
+
+/// Returns for how many seconds a message waits in a mailbox: by Little's law, the messages that wait
+/// divided by those handled a second. Infinite if none is handled, `None` if none waits or the rate is not
+/// known.
+pub fn mailbox_wait(waiting: u64, rate: Option<f64>) -> Option<f64> {
+    rate.filter(|_| waiting > 0)
+        .map(|rate| waiting as f64 / rate)
 }
 
 /// Reads the first line.

@@ -3,8 +3,9 @@
 //! Most actors share their functions and places, but names and keys may be many. So all texts are in
 //! one string, and an actor has numbers of four bytes.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
 
 /// The number of a text; that of the empty text is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -23,29 +24,9 @@ pub struct Texts {
     all: String,
     /// Where the text of each number ends. It begins where the one before ends.
     ends: Vec<u32>,
-    /// The number of the text of a hash. If two have one hash, the second is at the next free hash.
-    numbers: HashMap<u64, u32, HashedAlready>,
+    /// The numbers of all texts, by their hashes.
+    ids: HashTable<TextId>,
     hasher: RandomState,
-}
-
-/// The keys of the map are hashes already.
-type HashedAlready = std::hash::BuildHasherDefault<AsItIs>;
-
-#[derive(Debug, Default)]
-struct AsItIs(u64);
-
-impl std::hash::Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only numbers are hashed");
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
 }
 
 impl Texts {
@@ -54,39 +35,29 @@ impl Texts {
         if text.is_empty() {
             return TextId(0);
         }
-        if is_dangerous(text) {
-            let escaped = escape(text);
-            return self.number_of_clean(&escaped);
+        if text.chars().any(is_dangerous) {
+            return self.number(&escape(text));
         }
-        self.number_of_clean(text)
-    }
-
-    fn number_of_clean(&mut self, text: &str) -> TextId {
-        let mut hash = self.hasher.hash_one(text);
-        while let Some(&number) = self.numbers.get(&hash) {
-            if self.get(TextId(number)) == text {
-                return TextId(number);
-            }
-            hash = hash.wrapping_add(1);
+        let Texts { all, ends, ids, .. } = self;
+        let hash = self.hasher.hash_one(text);
+        if let Some(id) = ids.find(hash, |id| text_of(all, ends, *id) == text) {
+            return *id;
         }
         // Beyond 4 GiB all texts are one: a console that has so much has no memory left.
-        let Ok(end) = u32::try_from(self.all.len() + text.len()) else {
+        let Ok(end) = u32::try_from(all.len() + text.len()) else {
             return TextId(0);
         };
-        self.all.push_str(text);
-        self.ends.push(end);
-        let number = self.ends.len() as u32;
-        self.numbers.insert(hash, number);
-        TextId(number)
+        all.push_str(text);
+        ends.push(end);
+        let id = TextId(ends.len() as u32);
+        let hash_of = |id: &TextId| self.hasher.hash_one(text_of(all, ends, *id));
+        ids.insert_unique(hash, id, hash_of);
+        id
     }
 
     /// Returns the text of a number.
     pub fn get(&self, id: TextId) -> &str {
-        let Some(at) = (id.0 as usize).checked_sub(1) else {
-            return "";
-        };
-        let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.all[begin as usize..self.ends[at] as usize]
+        text_of(&self.all, &self.ends, id)
     }
 
     /// Returns how many texts there are.
@@ -100,17 +71,24 @@ impl Texts {
     }
 }
 
-/// Returns whether a text would do something to a terminal, or look like another one.
-fn is_dangerous(text: &str) -> bool {
-    text.chars().any(is_dangerous_char)
+fn text_of<'a>(all: &'a str, ends: &[u32], id: TextId) -> &'a str {
+    let Some(at) = (id.0 as usize).checked_sub(1) else {
+        return "";
+    };
+    let begin = at.checked_sub(1).map_or(0, |before| ends[before]);
+    &all[begin as usize..ends[at] as usize]
 }
 
-fn is_dangerous_char(c: char) -> bool {
+/// Returns whether a character would do something to a terminal, or make a text look like another one.
+fn is_dangerous(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(
             c,
-            '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            '\u{ad}' | '\u{61c}' | '\u{feff}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{fff9}'..='\u{fffb}'
         )
 }
 
@@ -118,7 +96,7 @@ fn is_dangerous_char(c: char) -> bool {
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_dangerous_char(c) {
+        match is_dangerous(c) {
             true => escaped.extend(c.escape_default()),
             false => escaped.push(c),
         }

@@ -4,18 +4,27 @@ mod rows;
 
 use std::cmp::Ordering;
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-
-use super::paint::{ACCENT, ALARM, DIM, PLAIN, REVERSED, fill, put, short, thousands};
-use super::{Spot, column_name};
+use super::paint::{ACCENT, ALARM, DIM, HEAD, PLAIN, REVERSED, short, thousands, wait_estimate};
+use super::pane::Pane;
 use crate::input::{Action, SortBy};
-use crate::model::{ActorState, Model};
+use crate::model::{ActorFacts, ActorState, Model};
 use crate::why::{LONG_TURN_US, duration};
+pub(super) use rows::group_of;
 use rows::{TableRow, matches, rows};
 
-/// The width of each column. The name has the rest.
-const WIDTHS: [u16; 8] = [8, 7, 7, 6, 5, 7, 4, 6];
+/// The columns in their order, with the width of each. The name has the rest.
+const COLUMNS: [(SortBy, &str, usize); 10] = [
+    (SortBy::Id, "ID", 6),
+    (SortBy::State, "STATE", 7),
+    (SortBy::Mailbox, "MAILBOX", 7),
+    (SortBy::Wait, "WAIT", 7),
+    (SortBy::Rate, "MSG/S", 5),
+    (SortBy::Busy, "BUSY%", 5),
+    (SortBy::Longest, "LONGEST", 7),
+    (SortBy::Restarts, "RST", 4),
+    (SortBy::Still, "STILL", 6),
+    (SortBy::Name, "NAME", 0),
+];
 
 /// How the list is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +42,9 @@ pub(super) struct ActorTable {
     arrangement: Arrangement,
     rows: Vec<TableRow>,
     /// The refresh and the arrangement of which the rows are.
-    made_of: Option<(u64, u32, Arrangement)>,
+    made_of: Option<(u32, Arrangement)>,
+    /// The digits of the greatest id.
+    digits: usize,
     /// The row of the cursor, and the first that is shown.
     at: usize,
     top: usize,
@@ -53,6 +64,7 @@ impl Default for ActorTable {
             },
             rows: Vec::new(),
             made_of: None,
+            digits: 0,
             at: 0,
             top: 0,
             held: None,
@@ -82,16 +94,15 @@ impl ActorTable {
             return self.invert();
         }
         self.arrangement.sort = column;
-        self.arrangement.is_descending = !matches!(column, SortBy::Name | SortBy::Number);
+        self.arrangement.is_descending = !matches!(column, SortBy::Name | SortBy::Id);
         (self.at, self.held) = (0, None);
     }
 
     pub(super) fn sort_next(&mut self, by: i32) {
-        let all = SortBy::ALL;
-        let is_sort = |column: &SortBy| *column == self.arrangement.sort;
-        let at = all.iter().position(is_sort).unwrap_or(0);
-        let next = (at as i32 + by).rem_euclid(all.len() as i32);
-        self.sort(all[next as usize]);
+        let sort = self.arrangement.sort;
+        let at = COLUMNS.iter().position(|(column, ..)| *column == sort);
+        let next = at.unwrap_or(0) as i32 + by;
+        self.sort(COLUMNS[next.rem_euclid(COLUMNS.len() as i32) as usize].0);
     }
 
     pub(super) fn filter(&self) -> &str {
@@ -149,7 +160,7 @@ impl ActorTable {
         self.make(model);
         let id = self.rows.get(self.at).map(|row| row.id);
         if let Some(actor) = id.and_then(|id| model.actor(id)) {
-            let group = model.text(rows::group_of(actor)).to_owned();
+            let group = model.text(group_of(actor)).to_owned();
             self.toggle_groups();
             self.set_filter(&group);
         }
@@ -158,203 +169,159 @@ impl ActorTable {
 
     /// Makes the rows, unless they are those of this refresh.
     fn make(&mut self, model: &Model) {
-        let wanted = (model.at_ms(), model.refreshes(), &self.arrangement);
-        if let Some((at, tick, made)) = &self.made_of
-            && (*at, *tick, made) == wanted
-        {
+        let wanted = (model.refreshes(), self.arrangement.clone());
+        if self.made_of.as_ref() == Some(&wanted) {
             return;
         }
-        let arrangement = self.arrangement.clone();
-        self.rows = rows(model, &arrangement);
-        self.made_of = Some((model.at_ms(), model.refreshes(), arrangement));
+        self.rows = rows(model, &wanted.1);
+        self.made_of = Some(wanted);
+        let greatest = self.rows.iter().map(|row| row.id).max();
+        self.digits = greatest.unwrap_or(0).to_string().len();
         let held = self.held;
         let place = held.and_then(|id| self.rows.iter().position(|row| row.id == id));
         let last = self.rows.len().saturating_sub(1);
         self.at = place.unwrap_or(self.at).min(last);
     }
 
-    pub(super) fn draw(
-        &mut self,
-        model: &Model,
-        area: Rect,
-        buffer: &mut Buffer,
-        spots: &mut Vec<Spot>,
-    ) {
+    /// Returns the columns with their widths: a long id makes its column wider.
+    fn columns(&self) -> impl Iterator<Item = (SortBy, &'static str, usize)> + use<> {
+        let digits = self.digits;
+        COLUMNS.into_iter().map(move |(sort, name, width)| {
+            let least = if sort == SortBy::Id { digits } else { 0 };
+            (sort, name, width.max(least))
+        })
+    }
+
+    pub(super) fn draw(&mut self, model: &Model, pane: &mut Pane<'_>) {
         self.make(model);
-        self.draw_heads(model, area, buffer, spots);
-        let body = Rect::new(
-            area.x,
-            area.y + 1,
-            area.width,
-            area.height.saturating_sub(1),
-        );
-        let room = usize::from(body.height);
+        self.draw_heads(model, pane);
+        let mut body = pane.below(1);
+        let room = usize::from(body.height());
         // The cursor is always shown.
-        self.top = self
-            .top
-            .min(self.at)
-            .max((self.at + 1).saturating_sub(room));
+        let least = (self.at + 1).saturating_sub(room);
+        self.top = self.top.min(self.at).max(least);
         self.top = self.top.min(self.rows.len().saturating_sub(room));
         let shown = self.rows.iter().enumerate().skip(self.top).take(room);
         for (line, (at, row)) in shown.enumerate() {
             let line = line as u16;
-            draw_row(model, row, self.arrangement.is_grouped, line, body, buffer);
+            self.draw_row(model, row, line, &mut body);
             if at == self.at {
-                fill(buffer, body, line, REVERSED);
+                body.fill(line, REVERSED);
             }
-            let place = Rect::new(body.x, body.y + line, body.width, 1);
-            spots.push((place, Action::Move(at as i32 - self.at as i32)));
+            body.on_click_row(line, at, self.at);
         }
         if self.rows.is_empty() {
-            put(
-                buffer,
-                body,
-                2,
-                1,
-                "no actor is like this; Esc drops the filter",
-                DIM,
-            );
+            body.put(2, 1, "no actor is like this; Esc drops the filter", DIM);
         }
     }
 
-    fn draw_heads(&self, model: &Model, area: Rect, buffer: &mut Buffer, spots: &mut Vec<Spot>) {
+    fn draw_heads(&self, model: &Model, pane: &mut Pane<'_>) {
         let arrangement = &self.arrangement;
-        fill(buffer, area, 0, super::paint::HEAD);
-        let mut column = 0;
-        for (at, sort) in SortBy::ALL.into_iter().enumerate() {
-            let width = WIDTHS.get(at).copied().unwrap_or(8);
-            let name = column_name(sort);
-            let text = match sort {
-                SortBy::Name if arrangement.is_grouped => "ACTORS FUNCTION".to_owned(),
-                SortBy::Name => "NAME".to_owned(),
-                _ => format!("{name:>0$}", usize::from(width)),
+        pane.fill(0, HEAD);
+        let mut begin = 0;
+        for (sort, name, width) in self.columns() {
+            let name = match sort {
+                SortBy::Id if arrangement.is_grouped => "ACTORS",
+                _ => name,
             };
-            let is_sort = sort == arrangement.sort;
-            let style = if is_sort { ACCENT } else { super::paint::HEAD };
-            put(buffer, area, column, 0, &text, style);
-            let place = Rect::new(area.x + column, area.y, width, 1).intersection(area);
-            spots.push((place, Action::Sort(sort)));
-            column += width + 1;
+            let (sign, style) = match (sort == arrangement.sort, arrangement.is_descending) {
+                (false, _) => ("", HEAD),
+                (true, true) => ("▼", ACCENT),
+                (true, false) => ("▲", ACCENT),
+            };
+            let text = format!("{name:>width$}{sign}");
+            let end = pane.put(begin, 0, text, style);
+            pane.on_click(begin..end, 0, Action::Sort(sort));
+            begin += width as u16 + 1;
         }
-        let all = model.actors().len() as u64;
         let shown = thousands(self.rows.len() as u64);
-        let mut count = match arrangement.is_grouped {
-            true => format!(" {shown} groups "),
-            false if self.has_filter() => format!(" {shown} of {} ", thousands(all)),
-            false => format!(" {shown} "),
+        let mut count = match (arrangement.is_grouped, self.has_filter()) {
+            (true, _) => format!(" {shown} groups "),
+            (_, true) => format!(" {shown} of {} ", thousands(model.actors().len() as u64)),
+            (_, false) => format!(" {shown} "),
         };
         if self.has_filter() {
             count += &format!("with \"{}\" ", arrangement.filter);
         }
         let width = count.chars().count() as u16;
-        let begin = area
-            .width
-            .saturating_sub(width)
-            .max(column.saturating_sub(2));
-        put(buffer, area, begin, 0, &count, ACCENT);
+        let column = pane.width().saturating_sub(width).max(begin - 1);
+        pane.put(column, 0, count, ACCENT);
+    }
+
+    fn draw_row(&self, model: &Model, row: &TableRow, line: u16, pane: &mut Pane<'_>) {
+        let is_grouped = self.arrangement.is_grouped;
+        let Some(actor) = model.actor(row.id) else {
+            return;
+        };
+        let mut begin = 0;
+        for ((cell, is_alarm), (.., width)) in
+            cells(row, actor, is_grouped).iter().zip(self.columns())
+        {
+            let style = if *is_alarm { ALARM } else { PLAIN };
+            pane.put(begin, line, format!("{cell:>width$}"), style);
+            begin += width as u16 + 1;
+        }
+        if is_grouped {
+            pane.put(begin, line, model.text(group_of(actor)), PLAIN);
+            return;
+        }
+        let indent = "  ".repeat(usize::from(row.depth.min(20)));
+        let text = format!("{indent}{}", model.text(actor.name));
+        let end = pane.put(begin, line, text, PLAIN);
+        let key = model.text(actor.key);
+        if !key.is_empty() {
+            pane.put(end + 1, line, format!("[{key}]"), DIM);
+        }
     }
 }
 
-fn draw_row(
-    model: &Model,
-    row: &TableRow,
-    is_grouped: bool,
-    line: u16,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
-    let Some(actor) = model.actor(row.id) else {
-        return;
-    };
-    let full = if actor.is_full() && !is_grouped {
-        "!"
-    } else {
-        ""
-    };
+/// Returns the texts of a row but for the name, and which of them are alarms.
+fn cells(row: &TableRow, actor: &ActorFacts, is_grouped: bool) -> [(String, bool); 9] {
+    let is_full = actor.is_full() && !is_grouped;
+    let is_blocked = actor.is_blocked() && !is_grouped;
     let state = match (is_grouped, actor.state) {
         (true, _) => "",
-        (_, ActorState::Idles) if actor.is_blocked() => "blocked",
+        (_, ActorState::Waiting) if is_blocked => "blocked",
         (_, state) => state.word(),
     };
-    let cells = cells(row, actor.id, state, full, is_grouped);
-    let mut column = 0;
-    for (at, (cell, width)) in cells.iter().zip(WIDTHS).enumerate() {
-        let is_alarm = match SortBy::ALL[at] {
-            SortBy::Mailbox => !full.is_empty(),
-            SortBy::Longest => row.longest_us >= LONG_TURN_US,
-            SortBy::Restarts => row.restarts > 0,
-            SortBy::State => state == "blocked",
-            _ => false,
-        };
-        let style = if is_alarm { ALARM } else { PLAIN };
-        // A still time below a second is no news.
-        let cell = if cell == "0 µs" { "-" } else { cell };
-        put(
-            buffer,
-            area,
-            column,
-            line,
-            &format!("{cell:>0$}", usize::from(width)),
-            style,
-        );
-        column += width + 1;
-    }
-    if is_grouped {
-        let group = model.text(rows::group_of(actor));
-        put(
-            buffer,
-            area,
-            column,
-            line,
-            &format!("{:>6} {group}", short(row.count)),
-            PLAIN,
-        );
-        return;
-    }
-    let indent = "  ".repeat(usize::from(row.depth.min(20)));
-    let column = put(buffer, area, column, line, &indent, PLAIN);
-    let column = put(buffer, area, column, line, model.text(actor.name), PLAIN);
-    let key = model.text(actor.key);
-    if !key.is_empty() {
-        put(buffer, area, column + 1, line, &format!("[{key}]"), DIM);
-    }
-}
-
-/// Returns the texts of a row, but for the name.
-fn cells(row: &TableRow, id: u64, state: &str, full: &str, is_grouped: bool) -> [String; 8] {
-    let longest = match row.longest_us {
-        0 => "-".to_owned(),
+    let id = if is_grouped {
+        short(row.count)
+    } else {
+        row.id.to_string()
+    };
+    let full = if is_full { "!" } else { "" };
+    let wait = row.wait();
+    let known = |us: u64| match us {
+        0 => "–".to_owned(),
         us => duration(us),
     };
     [
-        if is_grouped {
-            String::new()
-        } else {
-            id.to_string()
-        },
-        state.to_owned(),
-        format!("{full}{}", short(row.mailbox)),
-        short(row.rate),
-        format!("{}.{}", row.busy / 10, row.busy % 10),
-        longest,
-        short(row.restarts),
+        (id, false),
+        (state.to_owned(), is_blocked),
+        (format!("{full}{}", short(row.mailbox)), is_full),
+        (wait_estimate(wait), wait == Some(f64::INFINITY)),
+        (short(row.rate), false),
+        (format!("{}.{}", row.busy / 10, row.busy % 10), false),
+        (known(row.longest_us), row.longest_us >= LONG_TURN_US),
+        (short(row.restarts), row.restarts > 0),
         // In whole seconds.
-        duration(row.still_ms / 1_000 * 1_000_000),
+        (known(row.still_ms / 1_000 * 1_000_000), false),
     ]
 }
 
 /// Orders two rows by a column, and equal ones by their numbers.
-fn order(sort: SortBy, is_descending: bool, model: &Model, a: &TableRow, b: &TableRow) -> Ordering {
+fn order(arrangement: &Arrangement, model: &Model, a: &TableRow, b: &TableRow) -> Ordering {
     let name = |row: &TableRow| model.actor(row.id).map(|actor| model.text(actor.name));
     let state = |row: &TableRow| {
-        model
-            .actor(row.id)
-            .map(|actor| (actor.is_blocked(), actor.state))
+        let actor = model.actor(row.id);
+        actor.map(|actor| (actor.is_blocked(), actor.state))
     };
-    let ordering = match sort {
-        SortBy::Number => Ordering::Equal,
+    let wait = |row: &TableRow| row.wait().unwrap_or(-1.0);
+    let ordering = match arrangement.sort {
+        SortBy::Id => (a.count, a.id).cmp(&(b.count, b.id)),
         SortBy::State => state(a).cmp(&state(b)),
         SortBy::Mailbox => a.mailbox.cmp(&b.mailbox),
+        SortBy::Wait => wait(a).total_cmp(&wait(b)),
         SortBy::Rate => a.rate.cmp(&b.rate),
         SortBy::Busy => a.busy.cmp(&b.busy),
         SortBy::Longest => a.longest_us.cmp(&b.longest_us),
@@ -362,16 +329,9 @@ fn order(sort: SortBy, is_descending: bool, model: &Model, a: &TableRow, b: &Tab
         SortBy::Still => a.still_ms.cmp(&b.still_ms),
         SortBy::Name => name(a).cmp(&name(b)),
     };
-    let ordering = if is_descending {
-        ordering.reverse()
-    } else {
-        ordering
+    let ordering = match arrangement.is_descending {
+        true => ordering.reverse(),
+        false => ordering,
     };
-    let by_number = a.id.cmp(&b.id);
-    let is_inverted = sort == SortBy::Number && is_descending;
-    ordering.then(if is_inverted {
-        by_number.reverse()
-    } else {
-        by_number
-    })
+    ordering.then(a.id.cmp(&b.id))
 }

@@ -1,45 +1,43 @@
 //! One actor: its figures, its states over time, its waits and its faults.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-
 use super::Screen;
 use super::paint::{
-    ALARM, BOLD, DIM, PLAIN, clock, heading, put, sparkline, state_letter, thousands,
+    ALARM, BOLD, DIM, PLAIN, clock, sparkline, state_letter, thousands, wait_estimate,
 };
-use super::reasons::put_wrapped;
-use crate::model::{ActorFacts, Model, TRAIL};
+use super::pane::Pane;
+use crate::model::{ActorFacts, Model, TRAIL, mailbox_wait};
 use crate::why::{duration, restarts_text, waits_text};
 
 /// The children that are named.
 const CHILDREN: usize = 8;
 
-pub(super) fn draw(screen: &mut Screen, model: &Model, area: Rect, buffer: &mut Buffer) {
+/// The column of the texts.
+const TEXTS: u16 = 12;
+
+pub(super) fn draw(screen: &mut Screen, model: &Model, pane: &mut Pane<'_>) {
     let Some(id) = screen.one else { return };
-    heading(buffer, area, 0, &model.label(id));
+    pane.heading(0, &model.label(id));
     let Some(actor) = model.actor(id) else {
-        put(buffer, area, 1, 1, "it has ended", ALARM);
-        draw_faults(screen, model, id, 3, area, buffer);
+        pane.put(1, 1, "it has ended", ALARM);
+        draw_faults(screen, model, id, 3, pane);
         return;
     };
     let mut row = 1;
     for (name, text) in figures(model, actor) {
-        if text.is_empty() {
-            continue;
+        if !text.is_empty() {
+            pane.put(1, row, name, DIM);
+            row = pane.put_wrapped(TEXTS, row, &text, PLAIN);
         }
-        put(buffer, area, 1, row, name, DIM);
-        put(buffer, area, 12, row, &text, PLAIN);
-        row += 1;
     }
-    row = draw_states(model, actor, row, area, buffer);
-    put(buffer, area, 1, row, "now", DIM);
+    row = draw_states(model, actor, row, pane);
+    pane.put(1, row, "now", DIM);
     let still = match model.still_ms(actor) {
         0..1_000 => String::new(),
         ms => format!(", without a turn for {}", duration(ms * 1_000)),
     };
     let now = waits_text(model, actor) + &still;
-    row += put_wrapped(buffer, area, 12, row, &now, PLAIN);
-    draw_faults(screen, model, id, row, area, buffer);
+    row = pane.put_wrapped(TEXTS, row, &now, PLAIN);
+    draw_faults(screen, model, id, row, pane);
 }
 
 /// Returns the names and texts of what is known. An empty text is not shown.
@@ -73,33 +71,38 @@ fn figures(model: &Model, actor: &ActorFacts) -> Vec<(&'static str, String)> {
         actor.displaced,
         model
             .growth(actor)
-            .map_or(String::new(), |more| format!(", {more} more each second")),
+            .map_or(String::new(), |more| format!(", {more} more/s")),
     );
+    let rate = model.handling_rate(actor);
+    let wait = mailbox_wait(actor.mailbox.into(), rate).map(|wait| {
+        let how = "the mailbox ÷ messages handled a second";
+        format!("{}: {how}", wait_estimate(Some(wait)))
+    });
     let turns = format!(
-        "{} turns, {} messages ({} a second)",
+        "{} turns, {} messages, {} messages/s",
         thousands(actor.turns),
         thousands(actor.messages),
         model.message_rate(actor),
     );
     let share = model.busy_share(actor);
     let busy = format!(
-        "{}.{} % of the time, a turn takes {}, at most {}{}",
+        "{}.{} % of the time, a turn takes {}, the longest {}{}",
         share / 10,
         share % 10,
         duration(model.mean_turn_us(actor)),
         duration(actor.longest_us.into()),
-        if actor.is_measured { "" } else { " (samples)" },
+        if actor.is_measured { "" } else { " (sampled)" },
     );
-    let handle = if actor.has_handle {
-        "with a handle"
-    } else {
-        "no handle"
+    let handle = match actor.has_handle {
+        true => "with a handle",
+        false => "no handle",
     };
     vec![
         ("function", place),
         ("known as", known.join("  ")),
         ("family", family(model, actor)),
         ("mailbox", mailbox),
+        ("wait", wait.unwrap_or_default()),
         ("turns", turns),
         ("busy", busy),
         ("addresses", format!("{}, {handle}", actor.addresses)),
@@ -116,9 +119,7 @@ fn family(model: &Model, actor: &ActorFacts) -> String {
             names.push(model.label(child.id));
         }
     }
-    let parent = actor
-        .parent
-        .map(|id| format!("child of {}", model.label(id)));
+    let parent = actor.parent.map(|id| format!("parent {}", model.label(id)));
     let children = match count {
         0 => None,
         1 => Some(format!("1 child: {}", names[0])),
@@ -129,21 +130,14 @@ fn family(model: &Model, actor: &ActorFacts) -> String {
 }
 
 /// Draws the states of the last refreshes, and the mailbox below. Returns the next row.
-fn draw_states(
-    model: &Model,
-    actor: &ActorFacts,
-    row: u16,
-    area: Rect,
-    buffer: &mut Buffer,
-) -> u16 {
-    put(buffer, area, 1, row, "states", DIM);
-    let mut column = 12;
+fn draw_states(model: &Model, actor: &ActorFacts, row: u16, pane: &mut Pane<'_>) -> u16 {
+    pane.put(1, row, "states", DIM);
+    let mut column = TEXTS;
     for state in model.states(actor) {
         let (letter, style) = state_letter(state);
-        column = put(buffer, area, column, row, letter, style);
+        column = pane.put(column, row, letter, style);
     }
-    let legend = "  R running, r ready, w waiting";
-    put(buffer, area, column, row, legend, DIM);
+    pane.put(column, row, "  R running, r ready, w waiting", DIM);
     let Some(followed) = model.followed().filter(|followed| followed.id == actor.id) else {
         return row + 1;
     };
@@ -151,56 +145,35 @@ fn draw_states(
         ("mailbox", &followed.mailbox),
         ("messages", &followed.messages),
     ];
-    for (at, (name, values)) in lines.into_iter().enumerate() {
-        let row = row + 1 + at as u16;
-        put(buffer, area, 1, row, name, DIM);
+    for ((name, values), row) in lines.into_iter().zip(row + 1..) {
+        pane.put(1, row, name, DIM);
         let line = sparkline(values.iter(), TRAIL as usize);
-        put(
-            buffer,
-            area,
-            12,
-            row,
-            &format!("{line:>0$}", TRAIL as usize),
-            PLAIN,
-        );
+        let line = format!("{line:>0$}", TRAIL as usize);
+        let column = pane.put(TEXTS, row, line, PLAIN);
         let most = values.iter().max().copied().unwrap_or(0);
-        let text = format!("  most {}", thousands(most));
-        put(buffer, area, 12 + TRAIL as u16, row, &text, DIM);
+        pane.put(column, row, format!("  most {}", thousands(most)), DIM);
     }
     row + 3
 }
 
 /// Draws the lines of the log about an actor, the newest first.
-fn draw_faults(
-    screen: &mut Screen,
-    model: &Model,
-    id: u64,
-    row: u16,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
-    let faults = match model.actor(id) {
-        Some(actor) if actor.restarts > 0 || !actor.fault.is_empty() => {
-            format!("Faults: {}", restarts_text(model, actor))
+fn draw_faults(screen: &mut Screen, model: &Model, id: u64, row: u16, pane: &mut Pane<'_>) {
+    let actor = model.actor(id);
+    match actor.filter(|actor| actor.restarts > 0 || !actor.fault.is_empty()) {
+        Some(actor) => {
+            let text = format!("Faults: {}", restarts_text(model, actor));
+            pane.put(1, row, text, ALARM);
         }
-        _ => "Faults and warnings".to_owned(),
-    };
-    let style = if faults.starts_with("Faults:") {
-        ALARM
-    } else {
-        BOLD
-    };
-    put(buffer, area, 1, row, &faults, style);
-    let lines: Vec<_> = model
-        .log()
-        .iter()
-        .rev()
-        .filter(|line| line.actor == Some(id))
-        .collect();
-    let room = usize::from(area.height.saturating_sub(row + 1));
+        None => {
+            pane.put(1, row, "Faults and warnings", BOLD);
+        }
+    }
+    let lines = model.log().iter().rev();
+    let lines: Vec<_> = lines.filter(|line| line.actor == Some(id)).collect();
+    let room = usize::from(pane.height().saturating_sub(row + 1));
     screen.scroll = screen.scroll.min(lines.len().saturating_sub(room));
-    for (at, line) in lines.iter().skip(screen.scroll).take(room).enumerate() {
+    for (line, row) in lines.iter().skip(screen.scroll).take(room).zip(row + 1..) {
         let text = format!("{} {} {}", clock(line.at_ms), line.level, line.text);
-        put(buffer, area, 1, row + 1 + at as u16, &text, PLAIN);
+        pane.put(1, row, text, PLAIN);
     }
 }

@@ -1,9 +1,9 @@
-//! Small things that all views draw with.
+//! Styles, and texts that all views draw.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
+use super::pane::Pane;
 use crate::input::ViewName;
 use crate::model::{ActorState, Model};
 use crate::why::{LinkKind, Trouble, duration};
@@ -16,13 +16,13 @@ pub(super) const HEAD: Style = Style::new().fg(Color::Black).bg(Color::Green);
 pub(super) const ACCENT: Style = Style::new().fg(Color::Black).bg(Color::Cyan);
 pub(super) const ALARM: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 
-/// The views that have a number.
-pub(super) const TABS: [ViewName; 5] = [
-    ViewName::Runtime,
-    ViewName::Actors,
-    ViewName::Why,
-    ViewName::Services,
-    ViewName::Log,
+/// The views that have a number, with their names.
+pub(super) const TABS: [(ViewName, &str); 5] = [
+    (ViewName::Runtime, "Runtime"),
+    (ViewName::Actors, "Actors"),
+    (ViewName::Why, "Why"),
+    (ViewName::Services, "Services"),
+    (ViewName::Log, "Log"),
 ];
 
 /// How the connection is.
@@ -32,6 +32,8 @@ pub enum LinkStatus {
     Connecting,
     /// Lines come.
     Live,
+    /// It is there, but nothing has come for so many seconds.
+    Silent(u64),
     /// Lines of a record come.
     Replaying,
     /// All lines have come, or the program has ended, for this reason.
@@ -48,6 +50,7 @@ impl LinkStatus {
         match self {
             LinkStatus::Connecting => "connecting".to_owned(),
             LinkStatus::Live => "live".to_owned(),
+            LinkStatus::Silent(seconds) => format!("silent for {seconds} s"),
             LinkStatus::Replaying => "record".to_owned(),
             LinkStatus::Ended(why) => format!("ended: {why}"),
             LinkStatus::Lost(why, seconds) => format!("lost: {why}; again in {seconds} s"),
@@ -56,59 +59,12 @@ impl LinkStatus {
     }
 }
 
-/// Writes a text that ends with the area, and returns the column behind it.
-pub(super) fn put(
-    buffer: &mut Buffer,
-    area: Rect,
-    column: u16,
-    row: u16,
-    text: &str,
-    style: Style,
-) -> u16 {
-    if column >= area.width || row >= area.height {
-        return column;
-    }
-    let room = usize::from(area.width - column);
-    let (x, y) = (area.x + column, area.y + row);
-    let (end, _) = buffer.set_stringn(x, y, text, room, style);
-    // A text that was cut says so.
-    if ratatui::text::Span::raw(text).width() > room
-        && let Some(cell) = buffer.cell_mut((area.right() - 1, y))
-    {
-        cell.set_symbol("…");
-    }
-    end - area.x
-}
-
-/// Gives a row a style.
-pub(super) fn fill(buffer: &mut Buffer, area: Rect, row: u16, style: Style) {
-    if row < area.height {
-        let line = Rect::new(area.x, area.y + row, area.width, 1);
-        buffer.set_style(line, style);
-    }
-}
-
-/// Writes a heading with a rule behind it.
-pub(super) fn heading(buffer: &mut Buffer, area: Rect, row: u16, text: &str) {
-    if row >= area.height {
-        return;
-    }
-    let end = put(buffer, area, 0, row, text, BOLD);
-    let rest = usize::from(area.width.saturating_sub(end + 1));
-    put(buffer, area, end + 1, row, &"─".repeat(rest), DIM);
-}
-
 /// Draws the first line of the screen: what is looked at, and how the connection is.
-pub(super) fn head(
-    model: &Model,
-    origin: &str,
-    status: &LinkStatus,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
-    fill(buffer, area, 0, HEAD);
-    let state = status.text();
-    let is_alarm = matches!(status, LinkStatus::Lost(..) | LinkStatus::Ended(_));
+pub(super) fn head(model: &Model, origin: &str, status: &LinkStatus, pane: &mut Pane<'_>) {
+    use LinkStatus::{Ended, Lost, Silent};
+    pane.fill(0, HEAD);
+    let state = format!(" {} ", status.text());
+    let is_alarm = matches!(status, Lost(..) | Ended(_) | Silent(_));
     let style = if is_alarm {
         ALARM.bg(Color::Black)
     } else {
@@ -119,22 +75,20 @@ pub(super) fn head(
         text += &format!("  pid {}  greenroom {}", program.pid, program.greenroom);
         text += &format!("  up {}", duration(model.figures().uptime_ms * 1_000));
     }
-    let width = state.chars().count() as u16 + 2;
+    let width = state.chars().count() as u16;
     // What went wrong matters more than where it was.
-    let begin = area.width.saturating_sub(width).max(area.width / 4);
-    let left = Rect::new(area.x, area.y, begin, 1);
-    put(buffer, left, 0, 0, &text, HEAD);
-    put(buffer, area, begin, 0, &format!(" {state} "), style);
+    let begin = pane.width().saturating_sub(width).max(pane.width() / 4);
+    pane.within(0, 0, begin, 1).put(0, 0, text, HEAD);
+    pane.put(begin, 0, state, style);
 }
 
-/// Returns the name of a view.
-pub(super) fn tab_name(tab: ViewName) -> &'static str {
-    match tab {
-        ViewName::Runtime => "Runtime",
-        ViewName::Actors | ViewName::One => "Actors",
-        ViewName::Why => "Why",
-        ViewName::Services => "Services",
-        ViewName::Log => "Log",
+/// Takes the colours away. What has a background is reversed instead.
+pub(super) fn drop_colors(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.bg != Color::Reset {
+            cell.modifier.insert(Modifier::REVERSED);
+        }
+        (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
     }
 }
 
@@ -173,9 +127,9 @@ pub(super) fn link_style(kind: LinkKind) -> Style {
 pub(super) fn state_letter(state: ActorState) -> (&'static str, Style) {
     match state {
         ActorState::Unseen => (" ", PLAIN),
-        ActorState::Idles => ("w", DIM),
+        ActorState::Waiting => ("w", DIM),
         ActorState::Ready => ("r", PLAIN.fg(Color::Yellow)),
-        ActorState::Runs => ("R", PLAIN.fg(Color::Green)),
+        ActorState::Running => ("R", PLAIN.fg(Color::Green)),
     }
 }
 
@@ -206,6 +160,15 @@ pub(super) fn short(number: u64) -> String {
         10_000..1_000_000 => tenth(1_000, "k"),
         1_000_000..1_000_000_000 => tenth(1_000_000, "M"),
         _ => tenth(1_000_000_000, "G"),
+    }
+}
+
+/// Returns an estimate of how long a message waits, in seconds.
+pub(super) fn wait_estimate(wait: Option<f64>) -> String {
+    match wait {
+        None => "–".to_owned(),
+        Some(f64::INFINITY) => "stalled".to_owned(),
+        Some(seconds) => format!("≈{}", duration((seconds * 1e6) as u64)),
     }
 }
 

@@ -1,72 +1,79 @@
-//! What services and packages show: a table each.
+//! What services and packages show, and the states of machines: a table each.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use std::collections::BTreeMap;
 
 use super::Screen;
-use super::paint::{BOLD, DIM, PLAIN, heading, put};
+use super::actors::group_of;
+use super::paint::{BOLD, DIM, PLAIN};
+use super::pane::Pane;
 use crate::model::{Model, ServiceTable};
 
 /// The widest column. What is longer is cut.
 const WIDTH_MAX: usize = 40;
 
-pub(super) fn draw(screen: &mut Screen, model: &Model, area: Rect, buffer: &mut Buffer) {
-    if model.sections().is_empty() {
-        put(buffer, area, 1, 1, "the program shows no services", DIM);
+pub(super) fn draw(screen: &mut Screen, model: &Model, pane: &mut Pane<'_>) {
+    let machines = machines(model);
+    let tables: Vec<_> = model.sections().iter().chain(&machines).collect();
+    if tables.is_empty() {
+        let text = "the program shows no services, and has no machines";
+        pane.put(1, 1, text, DIM);
         return;
     }
     // All tables below each other, from the line on to which it was scrolled.
-    let height: usize = model
-        .sections()
-        .iter()
-        .map(|table| table.rows.len() + 3)
-        .sum();
-    let room = usize::from(area.height);
-    screen.scroll = screen.scroll.min(height.saturating_sub(room));
-    let first = screen.scroll;
+    let height = |table: &ServiceTable| table.rows.len() + 3;
+    let all: usize = tables.iter().map(|table| height(table)).sum();
+    let room = usize::from(pane.height());
+    screen.scroll = screen.scroll.min(all.saturating_sub(room));
     let mut line = 0;
-    let mut rows = 0..height;
-    for table in model.sections() {
+    for table in tables {
         let widths = widths(table);
-        for at in 0..table.rows.len() + 3 {
-            rows.next();
-            if let Some(row) = line_row(line, first, room) {
-                draw_line(table, &widths, at, row, area, buffer);
+        for at in 0..height(table) {
+            let row = usize::checked_sub(line, screen.scroll);
+            if let Some(row) = row.filter(|row| *row < room) {
+                draw_line(table, &widths, at, row as u16, pane);
             }
             line += 1;
         }
     }
 }
 
-/// Returns the row of the screen of a line, if it is shown.
-fn line_row(line: usize, first: usize, room: usize) -> Option<u16> {
-    let row = line.checked_sub(first)?;
-    (row < room).then_some(row as u16)
+/// Counts the machines of each function that are in a state.
+fn machines(model: &Model) -> Option<ServiceTable> {
+    let mut counts = BTreeMap::<_, u64>::new();
+    for actor in model.actors() {
+        if !actor.machine.is_empty() {
+            let function = model.text(group_of(actor));
+            *counts
+                .entry((function, model.text(actor.machine)))
+                .or_default() += 1;
+        }
+    }
+    let rows = counts.into_iter().map(|((function, state), count)| {
+        vec![function.to_owned(), state.to_owned(), count.to_string()]
+    });
+    let rows: Vec<_> = rows.collect();
+    (!rows.is_empty()).then(|| ServiceTable {
+        name: "machines".to_owned(),
+        columns: ["function", "state", "count"].map(str::to_owned).to_vec(),
+        rows,
+    })
 }
 
 fn widths(table: &ServiceTable) -> Vec<usize> {
-    let count = table.rows.iter().map(Vec::len).max().unwrap_or(0);
-    let count = count.max(table.columns.len());
+    let rows = || table.rows.iter().chain([&table.columns]);
     let width = |at: usize| {
-        let cells = table.rows.iter().filter_map(|row| row.get(at));
-        let all = cells.chain(table.columns.get(at));
-        let widest = all.map(|cell| cell.chars().count()).max();
+        let cells = rows().filter_map(|row| row.get(at));
+        let widest = cells.map(|cell| cell.chars().count()).max();
         widest.unwrap_or(0).min(WIDTH_MAX)
     };
+    let count = rows().map(Vec::len).max().unwrap_or(0);
     (0..count).map(width).collect()
 }
 
 /// Draws a line of a table: its name, its heads, a row, or the empty line behind it.
-fn draw_line(
-    table: &ServiceTable,
-    widths: &[usize],
-    at: usize,
-    row: u16,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
+fn draw_line(table: &ServiceTable, widths: &[usize], at: usize, row: u16, pane: &mut Pane<'_>) {
     let (cells, style) = match at {
-        0 => return heading(buffer, area, row, &table.name),
+        0 => return pane.heading(row, &table.name),
         1 => (&table.columns, BOLD),
         _ => match table.rows.get(at - 2) {
             Some(cells) => (cells, PLAIN),
@@ -81,6 +88,6 @@ fn draw_line(
             true => format!("{cell:>width$}"),
             false => format!("{cell:<width$}"),
         };
-        column = put(buffer, area, column, row, &text, style) + 2;
+        column = pane.put(column, row, text, style) + 2;
     }
 }

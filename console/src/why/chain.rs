@@ -1,6 +1,8 @@
 //! From an actor along what it waits for, to the causes.
 
-use super::says::{count, duration, restarts_text, still_text, wait_text, waits_text};
+use super::says::{
+    count, duration, mailbox_text, restarts_text, still_text, turns_text, wait_text, waits_text,
+};
 use super::{LONG_TURN_US, STILL_MS, cycles};
 use crate::model::{ActorFacts, ActorState, Model, WaitsOn};
 
@@ -43,13 +45,13 @@ pub struct Chain {
 
 /// Returns why an actor does not get on.
 pub fn chain(model: &Model, id: u64) -> Chain {
-    let mut tracing = ChainSearch {
+    let mut search = ChainSearch {
         model,
         chain: Chain::default(),
         path: Vec::new(),
     };
-    tracing.explain(id, "");
-    let mut chain = tracing.chain;
+    search.explain(id, None);
+    let mut chain = search.chain;
     let found = chain.links.iter().filter_map(|link| link.actor);
     let met: std::collections::HashSet<u64> = found.collect();
     let mut all = cycles(model).into_iter();
@@ -69,9 +71,8 @@ struct ChainSearch<'a> {
 impl ChainSearch<'_> {
     fn link(&mut self, kind: LinkKind, actor: Option<u64>, text: String) {
         if self.chain.links.len() < LINKS_MAX {
-            let depth = self.path.len();
             self.chain.links.push(ChainLink {
-                depth,
+                depth: self.path.len(),
                 actor,
                 kind,
                 text,
@@ -80,7 +81,7 @@ impl ChainSearch<'_> {
     }
 
     /// Explains an actor, which the one before waits for in this way.
-    fn explain(&mut self, id: u64, waits: &str) {
+    fn explain(&mut self, id: u64, wait: Option<WaitsOn>) {
         use LinkKind::{Cause, Step};
         let model = self.model;
         let label = model.label(id);
@@ -101,9 +102,9 @@ impl ChainSearch<'_> {
         self.path.push(id);
         self.mailbox(actor);
         match actor.state {
-            ActorState::Runs => self.running(actor),
+            ActorState::Running => self.running(actor),
             ActorState::Ready => self.ready(),
-            ActorState::Idles | ActorState::Unseen => self.waiting(actor, waits),
+            ActorState::Waiting | ActorState::Unseen => self.waiting(actor, wait),
         }
         self.path.pop();
     }
@@ -120,10 +121,7 @@ impl ChainSearch<'_> {
             );
             self.link(Remark, None, text);
         } else if actor.mailbox > 0 {
-            let waiting = match actor.mailbox {
-                1 => "1 message waits".to_owned(),
-                number => format!("{number} messages wait"),
-            };
+            let waiting = mailbox_text(actor.mailbox);
             let growth = model.growth(actor);
             let growth = growth.map_or(String::new(), |growth| {
                 format!(", {growth} more each second")
@@ -132,14 +130,8 @@ impl ChainSearch<'_> {
             let kind = if growth.is_empty() { Remark } else { Cause };
             self.link(kind, None, text);
         }
-        let mean = model.mean_turn_us(actor);
-        let longest = u64::from(actor.longest_us).max(mean);
-        if longest >= LONG_TURN_US {
-            let text = format!(
-                "its turns are long: up to {}, {} on average",
-                duration(longest),
-                duration(mean)
-            );
+        if u64::from(actor.longest_us).max(model.mean_turn_us(actor)) >= LONG_TURN_US {
+            let text = format!("its turns are long: {}", turns_text(model, actor));
             self.link(Cause, None, text);
         }
         if actor.restarts > 0 {
@@ -182,31 +174,18 @@ impl ChainSearch<'_> {
         }
     }
 
-    fn waiting(&mut self, actor: &ActorFacts, waits: &str) {
+    /// Explains what an actor waits for, which the one before waits for in this way.
+    fn waiting(&mut self, actor: &ActorFacts, before: Option<WaitsOn>) {
         use LinkKind::{Cause, Remark};
         let model = self.model;
         for wait in &actor.waits {
-            let (text, is_blocking) = match *wait {
-                WaitsOn::Answer(id) => {
-                    self.explain(id, "answer");
-                    continue;
-                }
-                WaitsOn::Room(id) => {
-                    self.explain(id, "room");
-                    continue;
-                }
-                WaitsOn::End(id) => {
-                    self.explain(id, "end");
-                    continue;
-                }
-                WaitsOn::Noted(what, _) => {
-                    let what = model.text(what);
-                    (what.to_owned(), what.contains("blocking"))
-                }
-                WaitsOn::Other => (wait_text(model, *wait), false),
-            };
+            if let Some(id) = wait.of() {
+                self.explain(id, Some(*wait));
+                continue;
+            }
+            let text = wait_text(model, *wait);
             let blocking = &model.figures().blocking;
-            if is_blocking && blocking.waiting > 0 {
+            if text.contains("blocking") && blocking.waiting > 0 {
                 let text = format!(
                     "{} wait for a thread: {} of {} are idle",
                     count(blocking.waiting, "blocking call"),
@@ -217,25 +196,21 @@ impl ChainSearch<'_> {
             }
             let is_cause = !actor.awaits_message && model.still_ms(actor) >= STILL_MS;
             let kind = if is_cause { Cause } else { Remark };
-            self.link(
-                kind,
-                None,
-                format!("until then it takes no message: {text}"),
-            );
+            let text = format!("until then it takes no message: {text}");
+            self.link(kind, None, text);
         }
-        if actor.awaits_message && actor.mailbox == 0 {
-            match waits {
-                "answer" => self.link(
-                    Cause,
-                    None,
-                    "it has nothing to do: it keeps the reply, and has not answered".to_owned(),
-                ),
-                "end" => self.link(Cause, None, "nothing has told it to end".to_owned()),
-                _ if actor.waits.is_empty() => {
-                    self.link(Remark, None, "it has nothing to do".to_owned());
-                }
-                _ => {}
-            }
+        if !actor.awaits_message || actor.mailbox > 0 {
+            return;
         }
+        let (kind, text) = match before {
+            Some(WaitsOn::Answer(_)) => (
+                Cause,
+                "it has nothing to do: it keeps the reply, and has not answered",
+            ),
+            Some(WaitsOn::End(_)) => (Cause, "nothing has told it to end"),
+            _ if actor.waits.is_empty() => (Remark, "it has nothing to do"),
+            _ => return,
+        };
+        self.link(kind, None, text.to_owned());
     }
 }

@@ -18,9 +18,9 @@ pub fn duration(us: u64) -> String {
 /// Returns what an actor does: what it waits for, if it waits.
 pub fn waits_text(model: &Model, actor: &ActorFacts) -> String {
     match actor.state {
-        ActorState::Runs => return "is in a turn".to_owned(),
+        ActorState::Running => return "is in a turn".to_owned(),
         ActorState::Ready => return "is ready, and waits for a worker".to_owned(),
-        ActorState::Idles | ActorState::Unseen => {}
+        ActorState::Waiting | ActorState::Unseen => {}
     }
     let message = actor.awaits_message.then(|| "a message".to_owned());
     let others = actor.waits.iter().map(|wait| wait_text(model, *wait));
@@ -57,6 +57,26 @@ pub fn restarts_text(model: &Model, actor: &ActorFacts) -> String {
     match model.text(actor.fault) {
         "" => restarts,
         fault => format!("{restarts}, the last after: {fault}"),
+    }
+}
+
+/// Returns how long the turns of an actor are.
+pub(super) fn turns_text(model: &Model, actor: &ActorFacts) -> String {
+    let mean = model.mean_turn_us(actor);
+    let longest = u64::from(actor.longest_us).max(mean);
+    let sampled = if actor.is_measured { "" } else { " (sampled)" };
+    format!(
+        "up to {}, {} on average{sampled}",
+        duration(longest),
+        duration(mean)
+    )
+}
+
+/// Returns how many messages wait in a mailbox.
+pub(super) fn mailbox_text(mailbox: u32) -> String {
+    match mailbox {
+        1 => "1 message waits".to_owned(),
+        waiting => format!("{waiting} messages wait"),
     }
 }
 

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use super::says::{count, duration, restarts_text, still_text, waits_text};
+use super::says::{
+    count, duration, mailbox_text, restarts_text, still_text, turns_text, waits_text,
+};
 use super::{LONG_TURN_US, STILL_MS, cycles};
 use crate::model::{ActorFacts, ActorState, Model};
 
@@ -43,12 +45,7 @@ impl Trouble {
 
     /// Returns the word for it.
     pub fn word(self) -> &'static str {
-        match self {
-            Trouble::Stuck => "stuck",
-            Trouble::Slow => "slow",
-            Trouble::Growing => "growing",
-            Trouble::Faulting => "faulting",
-        }
+        ["stuck", "slow", "growing", "faulting"][self as usize]
     }
 }
 
@@ -128,17 +125,15 @@ pub fn suspects(model: &Model) -> Suspects {
     });
     let faulting = found(model, faulting_weight);
 
-    let actor = |id| model.actor(id).expect("a suspect is alive");
-    suspects.put(Trouble::Stuck, stuck, |id| {
-        stuck_text(model, actor(id), &waits)
-    });
-    suspects.put(Trouble::Slow, slow, |id| slow_text(model, actor(id)));
-    suspects.put(Trouble::Growing, growing, |id| {
-        growing_text(model, actor(id))
-    });
-    suspects.put(Trouble::Faulting, faulting, |id| {
-        restarts_text(model, actor(id))
-    });
+    let mut put = |trouble, found, says: &dyn Fn(&ActorFacts) -> String| {
+        suspects.put(trouble, found, |id| {
+            model.actor(id).map(says).unwrap_or_default()
+        });
+    };
+    put(Trouble::Stuck, stuck, &|it| stuck_text(model, it, &waits));
+    put(Trouble::Slow, slow, &|it| slow_text(model, it));
+    put(Trouble::Growing, growing, &|it| growing_text(model, it));
+    put(Trouble::Faulting, faulting, &|it| restarts_text(model, it));
     suspects
 }
 
@@ -217,7 +212,7 @@ fn held_by<'a>(model: &'a Model, actor: &ActorFacts) -> Option<&'a ActorFacts> {
     let targets = actor.waits.iter().filter_map(|wait| wait.of());
     let mut targets = targets.filter_map(|id| model.actor(id));
     targets.find(|target| {
-        target.is_blocked() || target.state != ActorState::Idles || target.mailbox > 0
+        target.is_blocked() || target.state != ActorState::Waiting || target.mailbox > 0
     })
 }
 
@@ -259,8 +254,7 @@ fn stuck_text(model: &Model, actor: &ActorFacts, waits: &Followers) -> String {
     }
     match actor.mailbox {
         0 => text,
-        1 => text + "; 1 message waits",
-        waiting => format!("{text}; {waiting} messages wait"),
+        waiting => format!("{text}; {}", mailbox_text(waiting)),
     }
 }
 
@@ -270,14 +264,7 @@ fn slow_text(model: &Model, actor: &ActorFacts) -> String {
     {
         return format!("in one turn for {} on worker {worker}", duration(us));
     }
-    let mean = model.mean_turn_us(actor);
-    let longest = u64::from(actor.longest_us).max(mean);
-    let sampled = if actor.is_measured { "" } else { " (sampled)" };
-    format!(
-        "turns of up to {}, {} on average{sampled}",
-        duration(longest),
-        duration(mean)
-    )
+    format!("turns of {}", turns_text(model, actor))
 }
 
 fn growing_text(model: &Model, actor: &ActorFacts) -> String {

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::sync::mpsc::channel;
 use std::thread;
 
 use greenroom::{Context, Runtime};
-use greenroom_console::feed::{LineFeed, LineOrigin};
+use greenroom_console::feed::{Fed, LineFeed, LineOrigin};
 use greenroom_console::session::{Demand, Session};
 use greenroom_http::{Server, console};
 
@@ -108,6 +109,42 @@ fn a_program_that_mounts_its_console_is_shown() {
         let label = session.model.label(shop.id());
         assert!(label.starts_with("shop"), "{label}");
     });
+}
+
+#[test]
+fn a_program_that_hangs_is_silent_for_more_and_more_seconds_and_then_lost() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (ends, ended) = channel::<()>();
+    let answering = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(whole("hung").as_bytes()).unwrap();
+        // It keeps the connection, and sends no more.
+        let _ = ended.recv();
+    });
+    let origin = LineOrigin::Live(url.parse().unwrap(), None);
+    on_tokio(async {
+        let mut session = Session::new(&origin, None);
+        let mut feed = LineFeed::begin(&origin, false);
+        assert_eq!(until(&mut session, &mut feed, "hung").await, None);
+        // From here on time passes at once when nothing else is to be done.
+        tokio::time::pause();
+        let mut seconds = Vec::new();
+        loop {
+            match feed.next().await.unwrap() {
+                Fed::Silence(count) => seconds.push(count),
+                Fed::Lines(_) => seconds.clear(),
+                Fed::Lost(why, _) => {
+                    assert_eq!(why, "nothing came for 30 s");
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(seconds.into_iter().eq(1..=30));
+    });
+    drop(ends);
+    answering.join().unwrap();
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Instant;
 
 use crate::screen::squeeze;
-use crate::terminal::{InTerminal, WATCHDOG};
+use crate::terminal::{InTerminal, WATCHDOG, signal};
 
 /// Keys that a terminal sends.
 const END: &str = "\x1b[F";
@@ -154,6 +154,24 @@ fn three_keys_lead_to_each_culprit_of_a_program_and_its_cause() {
     console.end();
     println!("{}", screens.join("\n\n"));
     assert_pictures(&screens);
+}
+
+#[test]
+fn a_stopped_program_is_silent_until_it_goes_on() {
+    let program = Program::new(1_000);
+    let mut console = InTerminal::new(&[&program.url]);
+    let (trouble, label) = &program.culprits[0];
+    console.until_screen(label, |screen| names(screen, trouble, label));
+    signal("STOP", program.child.id());
+    let silent = console.until("silent for");
+    assert!(names(&silent, trouble, label), "{silent}");
+    signal("CONT", program.child.id());
+    console.until_screen("live", |screen| {
+        let mut rows = screen.lines();
+        rows.next()
+            .is_some_and(|row| row.trim_end().ends_with("live"))
+    });
+    console.end();
 }
 
 /// Returns a screen without its first line, which has the origin of the lines.

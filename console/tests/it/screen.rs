@@ -6,6 +6,7 @@ use greenroom_console::input::action;
 use greenroom_console::session::{Demand, Session};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::style::{Color, Modifier};
 
 use crate::lines::{Lines, program};
 
@@ -160,10 +161,11 @@ fn actors_are_filtered_grouped_and_opened() {
     assert_shows(&screen, &["5 of 1 000"]);
     let screen = shown.press(&["Esc", "g"]);
     println!("{screen}");
-    assert_shows(
-        &screen,
-        &["6 groups", "991 shop::session", "5 shop::teller"],
-    );
+    assert_shows(&screen, &["ACTORS", "6 groups"]);
+    for (count, function) in [("991 ", " shop::session"), ("5 ", " shop::teller")] {
+        let is_row = |row: &str| row.trim_start().starts_with(count) && row.ends_with(function);
+        assert!(screen.lines().any(is_row), "no {function} in\n{screen}");
+    }
     let screen = shown.press(&["g", "/", "p", "a", "r", "s", "e", "Enter", "Enter"]);
     println!("{screen}");
     let label = format!("parser #{}", culprits.faulting);
@@ -190,6 +192,213 @@ fn the_tree_has_children_below_their_parents() {
     assert!(rows[0].ends_with(" root"), "{screen}");
     assert!(rows[1].ends_with("   child"), "{screen}");
     assert!(rows[2].ends_with("     late"), "{screen}");
+    // Parents of each other are there, too.
+    let mut lines = Lines::new();
+    lines.actor(1, "elder", r#""state":"waiting","parent":2"#);
+    lines.actor(2, "younger", r#""state":"waiting","parent":1"#);
+    lines.tick();
+    let screen = Shown::new(lines.text()).press(&["t", "N"]);
+    assert_shows(&screen, &["younger\n", "  elder\n"]);
+}
+
+/// Returns the cells of the rows of a list.
+fn cells(screen: &str) -> Vec<Vec<&str>> {
+    let rows = screen.lines().skip(3).take(20);
+    let rows = rows.map(|row| row.split_whitespace().collect());
+    rows.filter(|row: &Vec<_>| !row.is_empty()).collect()
+}
+
+#[test]
+fn a_wait_is_estimated_from_the_mailbox_and_the_messages_of_the_last_refreshes() {
+    let mut lines = Lines::new();
+    for at in 0..8 {
+        // Ten messages in every other refresh: five a second.
+        let handled = 10 * (at / 2);
+        for (id, name, mailbox, messages) in [
+            (1, "late", 20, handled),
+            (2, "held", 7, 3),
+            (3, "calm", 0, handled),
+            (4, "late", 20, handled),
+            // Its first message has just come.
+            (5, "fresh", at / 7, 0),
+        ] {
+            let fields = format!(
+                r#""function":"{name}","state":"ready","mailbox":{mailbox},"messages":{messages}"#
+            );
+            lines.actor(id, name, &fields);
+        }
+        lines.tick();
+    }
+    let mut shown = Shown::new(lines.text());
+    let screen = shown.press(&["2", "W"]);
+    println!("{screen}");
+    let rows = cells(&screen);
+    let waits: Vec<_> = rows.iter().map(|row| (row[0], row[3])).collect();
+    let expected = [
+        ("2", "stalled"),
+        ("1", "≈4.0"),
+        ("4", "≈4.0"),
+        ("3", "–"),
+        ("5", "–"),
+    ];
+    assert_eq!(waits, expected, "{screen}");
+    assert_shows(screen.lines().nth(2).unwrap(), &["WAIT▼"]);
+    // That of a group is the mean of its messages.
+    let rows = shown.press(&["g"]);
+    assert_eq!(cells(&rows)[1][..3], ["2", "40", "≈4.0"], "{rows}");
+    let screen = shown.press(&["g", "Down", "Enter"]);
+    assert_shows(
+        &screen,
+        &["wait       ≈4.0 s: the mailbox ÷ messages handled a second"],
+    );
+    assert_shows(
+        &shown.press(&["?"]),
+        &["WAIT   estimates how long a message waits"],
+    );
+
+    // At the first refresh no rate is known.
+    let one = lines
+        .text()
+        .lines()
+        .take(8)
+        .map(|line| line.to_owned() + "\n");
+    let one: String = one.collect();
+    let mut shown = Shown::new(&one);
+    let screen = shown.press(&["2", "W"]);
+    assert!(
+        cells(&screen)[..5].iter().all(|row| row[3] == "–"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn the_column_that_sorts_has_a_sign_and_colours_can_be_dropped() {
+    let (lines, _) = program(7, 1_000);
+    let mut shown = Shown::new(lines.text());
+    let screen = shown.press(&["2", "M"]);
+    assert_shows(&screen, &["MAILBOX▼"]);
+    assert_shows(&shown.press(&["I"]), &["MAILBOX▲"]);
+    shown.session.screen.drop_colors();
+    for (view, cursor) in [("1", 3), ("2", 3), ("3", 3), ("4", 0), ("5", 0), ("?", 0)] {
+        shown.press(&[view]);
+        let buffer = shown.terminal.backend().buffer();
+        let cells = buffer.content().iter();
+        let mut colored = cells.filter(|cell| (cell.fg, cell.bg) != (Color::Reset, Color::Reset));
+        assert_eq!(colored.next(), None, "{view}");
+        let is_reversed = |at: (u16, u16)| buffer[at].modifier.contains(Modifier::REVERSED);
+        assert!(is_reversed((0, 0)), "the first line stands out");
+        let message = "so does the row of the cursor";
+        assert!(is_reversed((78, cursor)), "{message}: {buffer:?}");
+    }
+}
+
+#[test]
+fn one_actor_is_shown_with_all_that_is_known_of_it() {
+    let mut lines = Lines::new();
+    let known = r#""state":"waiting","waits":[{"for":"message"}],"machine":"OPEN\u001b[2J","thread":"nail\u202e","key":"k\u0007","names":["till","desk\u0085"],"groups":["shop\u200b"],"parent":2"#;
+    lines.actor(1, "cart", known);
+    lines.idle(2, "shop");
+    lines.tick();
+    let mut shown = Shown::new(lines.text());
+    let screen = shown.press(&["2", "N", "Enter"]);
+    println!("{screen}");
+    let squeezed = squeeze(&screen);
+    let known = r"known as key k\u{7} names till, desk\u{85} groups shop\u{200b} machine OPEN\u{1b}[2J thread nail\u{202e}";
+    assert_shows(&squeezed, &[known, "family parent shop #2"]);
+    let is_plain = |c: char| !c.is_control() && !"\u{202e}\u{200b}".contains(c);
+    assert!(screen.replace('\n', "").chars().all(is_plain));
+    // Each of these is found by the filter.
+    for text in ["k\\", "desk", "shop\\", "OPEN", "nail"] {
+        shown.press(&["2", "Esc", "\\"]);
+        let keys: Vec<_> = text.chars().map(String::from).collect();
+        shown.press(&keys.iter().map(|key| &**key).collect::<Vec<_>>());
+        assert_shows(&shown.press(&["Enter"]), &["1 of 2", "cart"]);
+    }
+}
+
+#[test]
+fn machines_are_counted_by_function_and_state() {
+    let mut lines = Lines::new();
+    for (id, function, state) in [
+        (1, "shop::order", "PAID"),
+        (2, "shop::order", "OPEN"),
+        (3, "shop::order", "PAID"),
+        (4, "shop::lift", "UP\\u001b"),
+    ] {
+        let fields = format!(r#""function":"{function}","state":"waiting","machine":"{state}""#);
+        lines.actor(id, function, &fields);
+    }
+    lines.idle(5, "plain");
+    lines.tick();
+    let mut shown = Shown::new(lines.text());
+    let screen = shown.press(&["4"]);
+    println!("{screen}");
+    let rows: Vec<_> = screen.lines().skip(2).take(5).map(squeeze).collect();
+    assert!(rows[0].starts_with("machines ─"), "{screen}");
+    let expected = [
+        "function state count",
+        r"shop::lift UP\u{1b} 1",
+        "shop::order OPEN 1",
+        "shop::order PAID 2",
+    ];
+    assert_eq!(rows[1..], expected);
+}
+
+#[test]
+fn a_program_that_sends_nothing_is_said_to_be_silent() {
+    let mut lines = Lines::new();
+    lines.idle(1, "cart");
+    lines.tick();
+    lines.tick();
+    let mut shown = Shown::new(lines.text());
+    assert_shows(&shown.text(), &[" live\n"]);
+    // It may be late.
+    assert_eq!(shown.session.take(Fed::Silence(2)), Demand::Nothing);
+    for seconds in [3, 4] {
+        assert_eq!(shown.session.take(Fed::Silence(seconds)), Demand::Draw);
+        let text = format!("silent for {seconds} s\n");
+        assert_shows(&shown.text(), &[&text]);
+        assert_shows(&shown.press(&["2"]), &["cart"]);
+    }
+    let before = lines.text().len();
+    lines.tick();
+    let more = lines.text().as_bytes()[before..].to_vec();
+    assert_eq!(shown.session.take(Fed::Lines(more)), Demand::Draw);
+    assert_shows(&shown.text(), &[" live\n"]);
+}
+
+#[test]
+fn a_program_with_rare_refreshes_is_not_silent_between_them() {
+    let mut lines = Lines::new();
+    lines.tick();
+    lines.tick_after(5);
+    let mut shown = Shown::new(lines.text());
+    // Five seconds are between two refreshes.
+    assert_eq!(shown.session.take(Fed::Silence(14)), Demand::Nothing);
+    assert_eq!(shown.session.take(Fed::Silence(15)), Demand::Draw);
+}
+
+#[test]
+fn pinned_threads_and_the_longest_turn_are_shown() {
+    let mut lines = Lines::new();
+    lines.actor(
+        1,
+        "cart",
+        r#""state":"waiting","turns":3,"longest_us":7000,"busy_us":9000"#,
+    );
+    lines.event(
+        "runtime",
+        r#""tasks":5,"pinned":3,"blocking":{"threads":2,"idle":1,"waiting":4}"#,
+    );
+    lines.tick();
+    let mut shown = Shown::new(lines.text());
+    let totals = "tasks 5   timers 0   injector 0   pinned 3   blocking 2, idle 1, waiting 4";
+    assert_shows(&shown.text(), &[totals]);
+    assert_shows(&shown.press(&["2"]), &["LONGEST", "7.0 ms"]);
+    assert_shows(
+        &shown.press(&["Enter"]),
+        &["a turn takes 3.0 ms, the longest 7.0 ms"],
+    );
 }
 
 #[test]
@@ -250,7 +459,7 @@ fn names_cannot_write_to_the_terminal() {
     lines.tick();
     let mut shown = Shown::new(lines.text());
     let screen = shown.press(&["2"]);
-    assert_shows(&screen, &[r"red\u{1b}[31m\u{20"]);
+    assert_shows(&screen, &[r"red\u{1b}[31m"]);
     assert_shows(&shown.press(&["5"]), &[r"bell\u{7}"]);
 }
 

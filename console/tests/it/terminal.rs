@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use vt100::MouseProtocolMode;
 
 use crate::lines::program;
 use crate::screen::squeeze;
@@ -22,11 +24,22 @@ pub struct InTerminal {
     keys: Box<dyn Write + Send>,
     output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
-    _terminal: Box<dyn MasterPty + Send>,
+    terminal: Box<dyn MasterPty + Send>,
+    modes_before: String,
+}
+
+/// Returns the local modes of a terminal.
+fn modes(terminal: &dyn MasterPty) -> String {
+    format!("{:?}", terminal.get_termios().unwrap().local_flags)
 }
 
 impl InTerminal {
     pub fn new(arguments: &[&str]) -> Self {
+        Self::with(arguments, &[])
+    }
+
+    /// Starts the program with these variables.
+    fn with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let size = PtySize {
             rows: 24,
             cols: 80,
@@ -37,6 +50,11 @@ impl InTerminal {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_greenroom-console"));
         command.args(arguments);
         command.env("TERM", "xterm-256color");
+        command.env_remove("NO_COLOR");
+        for (name, value) in variables {
+            command.env(name, value);
+        }
+        let modes_before = modes(&*pair.master);
         let child = pair.slave.spawn_command(command).unwrap();
         let mut reader = pair.master.try_clone_reader().unwrap();
         let (sender, output) = channel();
@@ -53,7 +71,8 @@ impl InTerminal {
             keys: pair.master.take_writer().unwrap(),
             output,
             parser: vt100::Parser::new(24, 80, 0),
-            _terminal: pair.master,
+            terminal: pair.master,
+            modes_before,
         }
     }
 
@@ -92,6 +111,41 @@ impl InTerminal {
             Err(RecvTimeoutError::Timeout) => {}
             Err(error) => panic!("{error}:\n{}", self.screen()),
         }
+    }
+
+    /// Presses a button of the mouse at a place, or turns its wheel.
+    fn click(&mut self, button: u8, column: u16, row: u16) {
+        let (column, row) = (column + 1, row + 1);
+        self.press(&format!("\x1b[<{button};{column};{row}M"));
+    }
+
+    /// Returns whether a cell is reversed.
+    fn is_reversed(&self, column: u16, row: u16) -> bool {
+        let cell = self.parser.screen().cell(row, column);
+        cell.is_some_and(|cell| cell.inverse())
+    }
+
+    /// Waits until the cursor is in this row of the screen.
+    fn until_cursor(&mut self, row: u16) {
+        let begin = Instant::now();
+        while !self.is_reversed(0, row) {
+            assert!(
+                begin.elapsed() < WATCHDOG,
+                "no cursor at {row}:\n{}",
+                self.screen()
+            );
+            self.read();
+        }
+    }
+
+    /// Waits for the end of the program, and reads what it has written.
+    fn ended(&mut self) -> u32 {
+        let status = self.child.wait().unwrap();
+        // The reader ends with the terminal.
+        while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(500)) {
+            self.parser.process(&bytes);
+        }
+        status.exit_code()
     }
 
     /// Checks the most memory that the program has had.
@@ -167,6 +221,98 @@ fn a_reader_names_each_culprit_within_three_keys() {
         println!("{screen}\n");
     }
     console.end();
+}
+
+/// Sends a signal to a process.
+pub fn signal(name: &str, pid: u32) {
+    let kill = format!("kill -{name} {pid}");
+    let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
+    assert!(status.success(), "{kill}");
+}
+
+/// The buttons of a mouse, as terminals send them.
+const LEFT: u8 = 0;
+const WHEEL_UP: u8 = 64;
+const WHEEL_DOWN: u8 = 65;
+
+#[test]
+fn the_mouse_chooses_views_rows_and_columns_and_the_wheel_moves_the_cursor() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    let culprits = record(&path, 1_000);
+    let mut console = InTerminal::new(&["--replay", path.to_str().unwrap()]);
+    console.until("the record is over");
+    // " 1 Runtime  2 Actors "
+    console.click(LEFT, 14, 1);
+    console.until("MAILBOX");
+    console.until_cursor(3);
+    console.click(WHEEL_DOWN, 40, 10);
+    console.until_cursor(6);
+    console.click(WHEEL_UP, 40, 10);
+    console.until_cursor(3);
+    // The head of a column, and the first row below it.
+    console.click(LEFT, 17, 2);
+    console.until("MAILBOX▼");
+    let screen = console.screen();
+    assert!(screen.lines().nth(3).unwrap().contains("audit"), "{screen}");
+    console.click(LEFT, 30, 4);
+    console.until_cursor(4);
+    console.click(LEFT, 30, 4);
+    console.until(&format!("vault #{}", culprits.stuck));
+    console.until("function shop::vault");
+    // A name at the foot.
+    console.click(LEFT, 2, 23);
+    console.until("tree of parents");
+    console.click(LEFT, 2, 1);
+    console.end();
+}
+
+#[test]
+fn a_signal_ends_the_program_and_restores_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    record(&path, 1_000);
+    for (name, status) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
+        let mut console = InTerminal::new(&["--replay", path.to_str().unwrap()]);
+        console.until("the record is over");
+        let screen = console.parser.screen();
+        assert!(screen.alternate_screen() && screen.hide_cursor(), "{name}");
+        assert_ne!(screen.mouse_protocol_mode(), MouseProtocolMode::None);
+        assert!(!modes(&*console.terminal).contains("ICANON"), "{name}");
+        signal(name, console.child.process_id().unwrap());
+        assert_eq!(console.ended(), status, "{name}");
+        let screen = console.parser.screen();
+        assert!(
+            !screen.alternate_screen() && !screen.hide_cursor(),
+            "{name}"
+        );
+        assert_eq!(screen.mouse_protocol_mode(), MouseProtocolMode::None);
+        assert!(console.modes_before.contains("ICANON"));
+        assert_eq!(modes(&*console.terminal), console.modes_before, "{name}");
+    }
+}
+
+#[test]
+fn without_colours_the_cursor_and_the_heads_are_reversed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    record(&path, 1_000);
+    let arguments = ["--replay", path.to_str().unwrap()];
+    for (value, has_colors) in [("1", false), ("", true)] {
+        let mut console = InTerminal::with(&arguments, &[("NO_COLOR", value)]);
+        console.until("the record is over");
+        console.press("2");
+        console.until("MAILBOX");
+        console.until_cursor(3);
+        let screen = console.parser.screen();
+        let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
+        let mut cells = cells.filter_map(|(row, column)| screen.cell(row, column));
+        let is_colored =
+            |cell: &vt100::Cell| [cell.fgcolor(), cell.bgcolor()] != [vt100::Color::Default; 2];
+        assert_eq!(cells.any(is_colored), has_colors, "{value}");
+        assert_eq!(console.is_reversed(0, 0), !has_colors, "{value}");
+        console.end();
+    }
 }
 
 #[test]

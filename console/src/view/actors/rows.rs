@@ -1,9 +1,9 @@
 //! The rows of the list of actors.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Arrangement, order};
-use crate::model::{ActorFacts, Model, TextId};
+use crate::model::{ActorFacts, Model, TextId, mailbox_wait};
 
 /// A row: an actor, or the sums of a group.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub(super) struct TableRow {
     pub count: u64,
     pub mailbox: u64,
     pub rate: u64,
+    /// The messages handled a second in the last refreshes, if that is known.
+    handled: Option<f64>,
     /// The share of the time in which it was busy, in thousandths.
     pub busy: u64,
     pub longest_us: u64,
@@ -32,11 +34,17 @@ impl TableRow {
             count: 1,
             mailbox: actor.mailbox.into(),
             rate: model.message_rate(actor),
+            handled: model.handling_rate(actor),
             busy: model.busy_share(actor),
             longest_us: u64::from(actor.longest_us).max(now),
             restarts: actor.restarts.into(),
             still_ms: model.still_ms(actor),
         }
+    }
+
+    /// Returns an estimate of how long a message waits, in seconds.
+    pub fn wait(&self) -> Option<f64> {
+        mailbox_wait(self.mailbox, self.handled)
     }
 
     /// Adds a row to the sums of a group.
@@ -45,6 +53,10 @@ impl TableRow {
         self.id = self.id.min(other.id);
         self.mailbox += other.mailbox;
         self.rate += other.rate;
+        self.handled = match (self.handled, other.handled) {
+            (Some(own), Some(other)) => Some(own + other),
+            (own, other) => own.or(other),
+        };
         self.busy += other.busy;
         self.longest_us = self.longest_us.max(other.longest_us);
         self.restarts += other.restarts;
@@ -53,7 +65,7 @@ impl TableRow {
 }
 
 /// Returns the text by which actors are one group: their function, or their name.
-pub(super) fn group_of(actor: &ActorFacts) -> TextId {
+pub(in crate::view) fn group_of(actor: &ActorFacts) -> TextId {
     match actor.function.is_empty() {
         true => actor.name,
         false => actor.function,
@@ -102,12 +114,7 @@ pub(super) fn rows(model: &Model, arrangement: &Arrangement) -> Vec<TableRow> {
         true => groups(model, shown),
         false => shown.map(|actor| TableRow::of(model, actor)).collect(),
     };
-    let Arrangement {
-        sort,
-        is_descending,
-        ..
-    } = *arrangement;
-    rows.sort_unstable_by(|a, b| order(sort, is_descending, model, a, b));
+    rows.sort_unstable_by(|a, b| order(arrangement, model, a, b));
     match arrangement.is_tree {
         true => tree(model, rows),
         false => rows,
@@ -128,28 +135,30 @@ fn groups<'a>(model: &Model, actors: impl Iterator<Item = &'a ActorFacts>) -> Ve
 
 /// Returns the rows with each actor below its parent, in their order otherwise.
 fn tree(model: &Model, rows: Vec<TableRow>) -> Vec<TableRow> {
-    let ids: HashMap<u64, ()> = rows.iter().map(|row| (row.id, ())).collect();
+    let ids: HashSet<u64> = rows.iter().map(|row| row.id).collect();
     let parent = |row: &TableRow| model.actor(row.id).and_then(|actor| actor.parent);
     let (mut roots, mut children) = (Vec::new(), HashMap::<u64, Vec<TableRow>>::new());
     for row in rows {
-        let above = parent(&row).filter(|above| *above != row.id && ids.contains_key(above));
+        let above = parent(&row).filter(|above| *above != row.id && ids.contains(above));
         match above {
             Some(above) => children.entry(above).or_default().push(row),
             None => roots.push(row),
         }
     }
-    roots.reverse();
-    let (mut open, mut ordered) = (roots, Vec::new());
-    while let Some(row) = open.pop() {
-        let below = children.remove(&row.id).unwrap_or_default();
-        let depth = row.depth.saturating_add(1);
-        open.extend(
-            below
-                .into_iter()
-                .rev()
-                .map(|child| TableRow { depth, ..child }),
-        );
-        ordered.push(row);
+    let mut ordered = Vec::new();
+    loop {
+        let mut open: Vec<_> = roots.into_iter().rev().collect();
+        while let Some(row) = open.pop() {
+            let below = children.remove(&row.id).unwrap_or_default();
+            let depth = row.depth.saturating_add(1);
+            let below = below.into_iter().rev();
+            open.extend(below.map(|child| TableRow { depth, ..child }));
+            ordered.push(row);
+        }
+        // What is left are parents of each other: an actor may be adopted by one that it has spawned.
+        let Some(&parent) = children.keys().min() else {
+            return ordered;
+        };
+        roots = children.remove(&parent).unwrap_or_default();
     }
-    ordered
 }

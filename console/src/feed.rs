@@ -85,6 +85,12 @@ impl Drop for LineFeed {
     }
 }
 
+/// Returns the lines, without their ends.
+pub(crate) fn whole_lines(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = lines.split(|byte| *byte == b'\n');
+    lines.filter(|line| !line.is_empty())
+}
+
 /// Makes whole lines of chunks.
 #[derive(Debug, Default)]
 struct LineJoiner {

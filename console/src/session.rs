@@ -1,8 +1,8 @@
 //! What happens to the lines of a feed: they are recorded, applied to a model, and drawn.
 
-use crate::feed::{Fed, LineOrigin, LineRecord};
+use crate::feed::{Fed, LineOrigin, LineRecord, whole_lines};
 use crate::input::Action;
-use crate::model::{Applied, BadLine, Model};
+use crate::model::{Applied, BadLine, Model, escape};
 use crate::view::{LinkStatus, Outlook, Screen};
 
 /// A program that has sent nothing for so many refreshes is said to be silent.
@@ -61,36 +61,25 @@ impl Session {
         match fed {
             Fed::Begins => {
                 self.model.begin();
-                self.set(LinkStatus::Connecting);
-                Demand::Draw
+                self.set(LinkStatus::Connecting)
             }
-            Fed::Lines(lines) => {
-                if matches!(self.status, LinkStatus::Silent(_)) {
-                    self.set(LinkStatus::Live);
-                }
-                self.take_lines(&lines)
-            }
+            Fed::Lines(lines) => self.take_lines(&lines),
             Fed::Silence(seconds) => {
                 let interval_ms = self.model.interval_ms().max(1_000);
-                if seconds * 1_000 < SILENT_REFRESHES * interval_ms {
-                    return Demand::Nothing;
+                match seconds * 1_000 < SILENT_REFRESHES * interval_ms {
+                    true => Demand::Nothing,
+                    false => self.set(LinkStatus::Silent(seconds)),
                 }
-                self.set(LinkStatus::Silent(seconds));
-                Demand::Draw
             }
             Fed::Lost(why, seconds) => {
                 if !matches!(self.status, LinkStatus::Lost(..)) {
                     let text = format!("the connection is lost: {why}");
                     self.model.note("warning", &text, None);
                 }
-                self.set(LinkStatus::Lost(crate::model::escape(&why), seconds));
-                Demand::Draw
+                self.set(LinkStatus::Lost(escape(&why), seconds))
             }
             Fed::Refused(why) => Demand::Fail(why),
-            Fed::Over => {
-                self.set(LinkStatus::Ended("the record is over".to_owned()));
-                Demand::Draw
-            }
+            Fed::Over => self.set(LinkStatus::Ended("the record is over".to_owned())),
         }
     }
 
@@ -100,38 +89,30 @@ impl Session {
         {
             return Demand::Fail(format!("the record cannot be written: {error}"));
         }
-        let mut demand = Demand::Nothing;
-        let whole = lines
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        for line in whole {
-            match self.model.apply(line) {
-                Ok(Applied::Part) => {}
+        let mut demand = match self.status {
+            LinkStatus::Silent(_) => self.set(LinkStatus::Live),
+            _ => Demand::Nothing,
+        };
+        for line in whole_lines(lines) {
+            demand = match self.model.apply(line) {
+                Ok(Applied::Part) => continue,
                 Ok(Applied::Refreshed) => {
-                    self.refreshed();
-                    demand = Demand::Draw;
+                    self.flush();
+                    self.set(match self.is_live {
+                        true => LinkStatus::Live,
+                        false => LinkStatus::Replaying,
+                    })
                 }
                 Ok(Applied::Ends(why)) => {
-                    self.model
-                        .note("note", &format!("the program sends no more: {why}"), None);
-                    self.set(LinkStatus::Ended(why));
-                    demand = Demand::Draw;
+                    let text = format!("the program sends no more: {why}");
+                    self.model.note("note", &text, None);
+                    self.set(LinkStatus::Ended(why))
                 }
                 Err(error @ BadLine::Protocol(_)) => return Demand::Fail(error.to_string()),
                 Err(error) => return self.reject(&error),
             }
         }
         demand
-    }
-
-    /// Notes that a refresh is complete.
-    fn refreshed(&mut self) {
-        let status = match self.is_live {
-            true => LinkStatus::Live,
-            false => LinkStatus::Replaying,
-        };
-        self.set(status);
-        self.flush();
     }
 
     /// Writes what came to the record, if there is one.
@@ -144,8 +125,8 @@ impl Session {
 
     /// Gives up a connection whose next line is of no use.
     fn reject(&mut self, error: &BadLine) -> Demand {
-        self.model
-            .note("warning", &format!("{error}; connecting again"), None);
+        let text = format!("{error}; connecting again");
+        self.model.note("warning", &text, None);
         match self.is_live {
             true => {
                 self.set(LinkStatus::Lost(error.to_string(), 1));
@@ -155,13 +136,15 @@ impl Session {
         }
     }
 
-    fn set(&mut self, status: LinkStatus) {
+    /// Shows how the connection is.
+    fn set(&mut self, status: LinkStatus) -> Demand {
         self.status = status;
         let shown = match self.is_paused {
             true => LinkStatus::Paused,
             false => self.status.clone(),
         };
         self.screen.set_status(shown);
+        Demand::Draw
     }
 
     /// Does what a key or the mouse asks for.

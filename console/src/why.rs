@@ -7,7 +7,7 @@ mod suspects;
 
 pub use chain::{Chain, ChainLink, LinkKind, chain};
 pub use cycles::cycles;
-pub use says::{duration, restarts_text, waits_text};
+pub use says::{duration, restarts_text, still_text, waits_text};
 pub use suspects::{Suspect, Suspects, Trouble, suspects};
 
 /// A turn that takes longer is long: other actors of its worker wait meanwhile.

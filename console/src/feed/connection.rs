@@ -1,5 +1,6 @@
 //! A connection to a program, which is made again when it is lost.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty};
@@ -74,15 +75,13 @@ pub(super) async fn keep_reading(
     }
 }
 
-/// An error is the only end: a program that ends closes the connection.
-enum Never {}
-
+/// Reads lines. An error is the only end: a program that ends closes the connection.
 async fn read(
     endpoint: &Endpoint,
     token: Option<&str>,
     sender: &Sender<Fed>,
     has_read: &mut bool,
-) -> Result<Never, FetchProblem> {
+) -> Result<Infallible, FetchProblem> {
     match endpoint {
         Endpoint::Tcp(host) => {
             let stream = in_time(TcpStream::connect(host)).await?;
@@ -120,7 +119,7 @@ async fn read_from(
     token: Option<&str>,
     sender: &Sender<Fed>,
     has_read: &mut bool,
-) -> Result<Never, FetchProblem> {
+) -> Result<Infallible, FetchProblem> {
     let io = TokioIo::new(stream);
     let (mut requests, connection) = in_time(hyper::client::conn::http1::handshake(io)).await?;
     // It ends when `requests` and the body are dropped.

@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep_until};
 
-use super::Fed;
+use super::{Fed, whole_lines};
 
 /// Lines are sent together until there are so many bytes.
 const CHUNK: usize = 64 << 10;
@@ -50,10 +50,7 @@ impl LineRecord {
     pub fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let at_ms = now.unwrap_or_default().as_millis();
-        let whole = lines
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        for line in whole {
+        for line in whole_lines(lines) {
             write!(self.file, "{{\"at_ms\":{at_ms},\"line\":")?;
             self.file.write_all(line)?;
             self.file.write_all(b"}\n")?;

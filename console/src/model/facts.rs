@@ -44,7 +44,7 @@ impl WaitsOn {
 ///
 /// There may be 100 000 of them, so this is small: texts are numbers, and counts that no mailbox reaches
 /// have four bytes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ActorFacts {
     /// Its number.
     pub id: u64,
@@ -152,15 +152,8 @@ impl ActorFacts {
             busy_us: line.busy_us.unwrap_or_else(estimate),
             longest_us: small(line.longest_us.unwrap_or(sampled.longest_us)),
             waits: others.map(|wait| WaitsOn::parsed(wait, texts)).collect(),
-            messages_since: 0,
-            turns_since: 0,
-            busy_us_since: 0,
-            sent_tick: 0,
-            faulted_tick: 0,
-            still_since_ms: 0,
             has_moved: true,
-            trail: StateTrail::default(),
-            trend: Trend::default(),
+            ..ActorFacts::default()
         }
     }
 

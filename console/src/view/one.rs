@@ -6,7 +6,7 @@ use super::paint::{
 };
 use super::pane::Pane;
 use crate::model::{ActorFacts, Model, TRAIL, mailbox_wait};
-use crate::why::{duration, restarts_text, waits_text};
+use crate::why::{duration, restarts_text, still_text, waits_text};
 
 /// The children that are named.
 const CHILDREN: usize = 8;
@@ -31,11 +31,7 @@ pub(super) fn draw(screen: &mut Screen, model: &Model, pane: &mut Pane<'_>) {
     }
     row = draw_states(model, actor, row, pane);
     pane.put(1, row, "now", DIM);
-    let still = match model.still_ms(actor) {
-        0..1_000 => String::new(),
-        ms => format!(", without a turn for {}", duration(ms * 1_000)),
-    };
-    let now = waits_text(model, actor) + &still;
+    let now = waits_text(model, actor) + &still_text(model, actor);
     row = pane.put_wrapped(TEXTS, row, &now, PLAIN);
     draw_faults(screen, model, id, row, pane);
 }

@@ -44,7 +44,7 @@ pub(super) fn wait_text(model: &Model, wait: WaitsOn) -> String {
 }
 
 /// Returns how long an actor has stood still, as an addition, or nothing.
-pub(super) fn still_text(model: &Model, actor: &ActorFacts) -> String {
+pub fn still_text(model: &Model, actor: &ActorFacts) -> String {
     match model.still_ms(actor) {
         0..1_000 => String::new(),
         ms => format!(" for {}", duration(ms * 1_000)),

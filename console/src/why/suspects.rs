@@ -105,12 +105,8 @@ pub fn suspects(model: &Model) -> Suspects {
     if !model.is_whole() {
         return suspects;
     }
-    let waits = Followers::of(model);
-    let stuck: Weighed = waits
-        .roots
-        .iter()
-        .map(|(id, weight)| (*weight, *id))
-        .collect();
+    let mut waits = Followers::of(model);
+    let stuck = std::mem::take(&mut waits.roots);
     let slow: Weighed = found(model, slow_weight);
     let are_known = |found: &Weighed| found.iter().map(|(_, id)| *id).collect::<HashSet<u64>>();
     let (are_stuck, are_slow) = (are_known(&stuck), are_known(&slow));
@@ -147,7 +143,7 @@ fn found(model: &Model, weight: impl Fn(&Model, &ActorFacts) -> Option<u64>) -> 
 /// Actors that stand still, and who waits for them.
 struct Followers {
     /// The actors that hold themselves up, with their weights.
-    roots: HashMap<u64, u64>,
+    roots: Weighed,
     /// The members of cycles, with the sizes of these.
     circles: HashMap<u64, usize>,
     /// How many actors wait for each root, over others too.
@@ -190,7 +186,7 @@ impl Followers {
             let holds_nobody = waiting == 0 && !is_circle && !awaits_answer(actor);
             let still = model.still_ms(actor).min(1_000_000_000);
             let weight = u64::from(is_circle) << 62 | waiting.min(1 << 30) << 30 | still;
-            (!holds_nobody).then_some((*id, weight))
+            (!holds_nobody).then_some((weight, *id))
         });
         Followers {
             roots: roots.collect(),

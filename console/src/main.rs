@@ -112,12 +112,10 @@ fn run(options: Invocation) -> Result<ExitCode, Box<dyn Error>> {
     if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
         session.screen.drop_colors();
     }
-    let mut ending = execute!(io::stdout(), EnableMouseCapture)
-        .map(|()| ExitCode::SUCCESS)
-        .map_err(Into::into);
-    if ending.is_ok() {
-        ending = runtime.block_on(look(&mut terminal, session, &options.origin, signal));
-    }
+    let ending = match execute!(io::stdout(), EnableMouseCapture) {
+        Ok(()) => runtime.block_on(look(&mut terminal, session, &options.origin, signal)),
+        Err(error) => Err(error.into()),
+    };
     // A terminal that is gone cannot be restored.
     let _ = execute!(io::stdout(), DisableMouseCapture);
     let _ = ratatui::try_restore();

@@ -139,7 +139,7 @@ pub struct Model {
     is_whole: bool,
     actors: Vec<ActorFacts>,
     /// Where each actor is in `actors`.
-    places: HashMap<u64, u32>,
+    indices: HashMap<u64, u32>,
     texts: Texts,
     /// The number of texts after they were last numbered anew.
     texts_then: usize,
@@ -267,16 +267,16 @@ impl Model {
     fn put(&mut self, mut facts: ActorFacts) {
         facts.sent_tick = self.tick;
         self.sent.push(facts.id);
-        let Some(&place) = self.places.get(&facts.id) else {
+        let Some(&index) = self.indices.get(&facts.id) else {
             facts.trend = Trend::new(self.tick, facts.mailbox);
             if let Some(since) = self.stands_still_since(&facts) {
                 (facts.still_since_ms, facts.has_moved) = (since, false);
             }
-            self.places.insert(facts.id, self.actors.len() as u32);
+            self.indices.insert(facts.id, self.actors.len() as u32);
             self.actors.push(facts);
             return;
         };
-        let old = &mut self.actors[place as usize];
+        let old = &mut self.actors[index as usize];
         facts.follow(old, self.tick);
         let has_faulted = facts.has_faulted_since(old);
         *old = facts;
@@ -310,12 +310,12 @@ impl Model {
     }
 
     fn remove(&mut self, id: u64) {
-        let Some(place) = self.places.remove(&id) else {
+        let Some(index) = self.indices.remove(&id) else {
             return;
         };
-        self.actors.swap_remove(place as usize);
-        if let Some(moved) = self.actors.get(place as usize) {
-            self.places.insert(moved.id, place);
+        self.actors.swap_remove(index as usize);
+        if let Some(moved) = self.actors.get(index as usize) {
+            self.indices.insert(moved.id, index);
         }
     }
 
@@ -366,10 +366,10 @@ impl Model {
         let interval = at_ms.saturating_sub(self.at_ms);
         self.interval_ms = if self.is_whole { interval } else { 0 };
         for id in self.sent.drain(..) {
-            let Some(&place) = self.places.get(&id) else {
+            let Some(&index) = self.indices.get(&id) else {
                 continue;
             };
-            let actor = &mut self.actors[place as usize];
+            let actor = &mut self.actors[index as usize];
             actor.trail.note(self.tick, actor.state);
             if std::mem::take(&mut actor.has_moved) {
                 actor.still_since_ms = at_ms;

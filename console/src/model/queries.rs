@@ -33,8 +33,8 @@ impl Model {
 
     /// Returns the actor of a number, if it is alive.
     pub fn actor(&self, id: u64) -> Option<&ActorFacts> {
-        let place = *self.places.get(&id)?;
-        self.actors.get(place as usize)
+        let index = *self.indices.get(&id)?;
+        self.actors.get(index as usize)
     }
 
     /// Returns the text of a number.

@@ -1,6 +1,6 @@
 //! The texts of a model, each of them kept once.
 //!
-//! Most actors share their functions and places, but names and keys may be many. So all texts are in
+//! Most actors share their functions and locations, but names and keys may be many. So all texts are in
 //! one string, and an actor has numbers of four bytes.
 
 use std::hash::{BuildHasher, RandomState};

@@ -178,9 +178,9 @@ impl ActorTable {
         let greatest = self.rows.iter().map(|row| row.id).max();
         self.digits = greatest.unwrap_or(0).to_string().len();
         let held = self.held;
-        let place = held.and_then(|id| self.rows.iter().position(|row| row.id == id));
+        let index = held.and_then(|id| self.rows.iter().position(|row| row.id == id));
         let last = self.rows.len().saturating_sub(1);
-        self.at = place.unwrap_or(self.at).min(last);
+        self.at = index.unwrap_or(self.at).min(last);
     }
 
     /// Returns the columns with their widths: a long id makes its column wider.

@@ -39,10 +39,10 @@ pub(super) fn draw(screen: &mut Screen, model: &Model, pane: &mut Pane<'_>) {
 /// Returns the names and texts of what is known. An empty text is not shown.
 fn figures(model: &Model, actor: &ActorFacts) -> Vec<(&'static str, String)> {
     let text = |id| model.text(id).to_owned();
-    let place = match model.text(actor.spawned_at) {
+    let function = match model.text(actor.spawned_at) {
         "" => text(actor.function),
-        place if actor.function.is_empty() => format!("spawned at {place}"),
-        place => format!("{}  spawned at {place}", model.text(actor.function)),
+        location if actor.function.is_empty() => format!("spawned at {location}"),
+        location => format!("{}  spawned at {location}", model.text(actor.function)),
     };
     let mut known = Vec::new();
     for (word, id) in [
@@ -94,7 +94,7 @@ fn figures(model: &Model, actor: &ActorFacts) -> Vec<(&'static str, String)> {
         false => "no handle",
     };
     vec![
-        ("function", place),
+        ("function", function),
         ("known as", known.join("  ")),
         ("family", family(model, actor)),
         ("mailbox", mailbox),

@@ -11,7 +11,7 @@ use ratatui::widgets::{Block, Clear, Widget};
 use super::paint::{BOLD, DIM};
 use crate::input::Action;
 
-/// A place of the screen, and what a click there does.
+/// A part of the screen, and what a click there does.
 pub(super) type Spot = (Rect, Action);
 
 /// A part of the screen. What does not fit into it is not drawn.
@@ -122,8 +122,8 @@ impl<'a> Pane<'a> {
     /// Lets a click at a part of a row do something.
     pub fn on_click(&mut self, columns: Range<u16>, row: u16, action: Action) {
         let width = columns.end.saturating_sub(columns.start);
-        let place = self.within(columns.start, row, width, 1).area;
-        self.spots.push((place, action));
+        let part = self.within(columns.start, row, width, 1).area;
+        self.spots.push((part, action));
     }
 
     /// Lets a click at a row of a list move the cursor there.

@@ -25,7 +25,7 @@ pub fn cycles(model: &Model) -> Vec<Vec<u64>> {
         };
         let mut cycle = path.split_off(first);
         let lowest = cycle.iter().enumerate().min_by_key(|(_, id)| **id);
-        let lowest = lowest.map_or(0, |(place, _)| place);
+        let lowest = lowest.map_or(0, |(index, _)| index);
         cycle.rotate_left(lowest);
         found.push(cycle);
     }

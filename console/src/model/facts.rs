@@ -13,8 +13,8 @@ pub enum WaitsOn {
     Room(u64),
     /// The end of an actor.
     End(u64),
-    /// Something that a future has noted, such as a timer, and who has it, if that is known.
-    Noted(TextId, Option<u64>),
+    /// Something that a future has noted, such as a timer.
+    Noted(TextId),
     /// Something that nothing has noted.
     Other,
 }
@@ -24,8 +24,7 @@ impl WaitsOn {
     pub fn of(self) -> Option<u64> {
         match self {
             WaitsOn::Answer(id) | WaitsOn::Room(id) | WaitsOn::End(id) => Some(id),
-            WaitsOn::Noted(_, of) => of,
-            WaitsOn::Other => None,
+            WaitsOn::Noted(_) | WaitsOn::Other => None,
         }
     }
 
@@ -34,7 +33,7 @@ impl WaitsOn {
             ("answer", Some(id)) => WaitsOn::Answer(id),
             ("room", Some(id)) => WaitsOn::Room(id),
             ("end", Some(id)) => WaitsOn::End(id),
-            (_, of) if !wait.what.is_empty() => WaitsOn::Noted(texts.number(&wait.what), of),
+            _ if !wait.what.is_empty() => WaitsOn::Noted(texts.number(&wait.what)),
             _ => WaitsOn::Other,
         }
     }
@@ -213,7 +212,7 @@ impl ActorFacts {
     /// Returns all texts, to number them anew.
     pub(super) fn texts_mut(&mut self) -> impl Iterator<Item = &mut TextId> {
         let noted = self.waits.iter_mut().filter_map(|wait| match wait {
-            WaitsOn::Noted(what, _) => Some(what),
+            WaitsOn::Noted(what) => Some(what),
             _ => None,
         });
         let own = [

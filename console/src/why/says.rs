@@ -37,7 +37,7 @@ pub(super) fn wait_text(model: &Model, wait: WaitsOn) -> String {
         WaitsOn::Answer(id) => format!("the answer of {}", model.label(id)),
         WaitsOn::Room(id) => format!("room in {}", model.label(id)),
         WaitsOn::End(id) => format!("the end of {}", model.label(id)),
-        WaitsOn::Noted(what, _) => model.text(what).to_owned(),
+        WaitsOn::Noted(what) => model.text(what).to_owned(),
         WaitsOn::Other if model.knows("waits") => "something that is not noted".to_owned(),
         WaitsOn::Other => "something (the program does not note waits)".to_owned(),
     }

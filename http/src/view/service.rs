@@ -10,15 +10,15 @@ use super::console::{Section, SectionCell};
 
 /// A service whose numbers a page shows: a [`Spool`], a [`Market`] or a set of [`Keyed`] actors. See
 /// [`Mount::service`](crate::Mount::service).
-pub trait Service: Sealed {}
-
-impl<S: Sealed> Service for S {}
-
-/// The service as a page holds it. The page has a handle of it.
-pub trait Sealed {
+///
+/// This trait is sealed: its hidden method has a type without a path.
+pub trait Service {
+    /// Returns what reads the numbers. It holds a handle of the service.
+    #[doc(hidden)]
     fn reader(&self) -> Box<ServiceReader>;
 }
 
+/// Reads the numbers of a service.
 pub type ServiceReader = dyn Fn() -> ServiceNumbers + Send + Sync;
 
 /// The numbers of a service at a moment.
@@ -30,21 +30,21 @@ pub enum ServiceNumbers {
     Keyed(usize),
 }
 
-impl<Q: Send + 'static, R: Send + 'static> Sealed for Spool<Q, R> {
+impl<Q: Send + 'static, R: Send + 'static> Service for Spool<Q, R> {
     fn reader(&self) -> Box<ServiceReader> {
         let spool = self.clone();
         Box::new(move || ServiceNumbers::Spool(spool.status()))
     }
 }
 
-impl<K: Hash + Eq + Clone + Send + 'static> Sealed for Market<K> {
+impl<K: Hash + Eq + Clone + Send + 'static> Service for Market<K> {
     fn reader(&self) -> Box<ServiceReader> {
         let market = self.clone();
         Box::new(move || ServiceNumbers::Market(market.status()))
     }
 }
 
-impl<K: Send + 'static, M: Send + 'static> Sealed for Keyed<K, M> {
+impl<K: Send + 'static, M: Send + 'static> Service for Keyed<K, M> {
     fn reader(&self) -> Box<ServiceReader> {
         let set = self.clone();
         Box::new(move || ServiceNumbers::Keyed(set.len()))

@@ -176,6 +176,18 @@ fn histogram(
     Ok(())
 }
 
+/// Encodes a histogram of samples of the runtime.
+fn sampled(
+    encoder: &mut DescriptorEncoder<'_>,
+    named: (&str, &str),
+    times: &SampledTimes,
+) -> fmt::Result {
+    let bounds = SampledTimes::BOUNDS.iter().map(Duration::as_secs_f64);
+    let counts = bounds.chain([f64::INFINITY]).zip(times.counts).collect();
+    let row = (Vec::new(), counts, times.total.as_secs_f64());
+    histogram(encoder, named, &[], [row])
+}
+
 impl MetricsSnapshot {
     fn of_runtime(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         use MetricType::{Counter, Gauge};
@@ -240,16 +252,12 @@ impl MetricsSnapshot {
         family(encoder, named, Counter, &[], handled)?;
         let turns = "Time of a turn of an actor; one in 64 is measured";
         let asks = "Time from a question to its answer; one in 61 is measured";
-        for (name, help, times) in [
-            ("greenroom_turn_duration", turns, &stats.turn_times),
-            ("greenroom_ask_duration", asks, &stats.ask_times),
-        ] {
-            let bounds = SampledTimes::BOUNDS.iter().map(Duration::as_secs_f64);
-            let counts = bounds.chain([f64::INFINITY]).zip(times.counts).collect();
-            let row = (Vec::new(), counts, times.total.as_secs_f64());
-            histogram(encoder, (name, help), &[], [row])?;
-        }
-        Ok(())
+        sampled(
+            encoder,
+            ("greenroom_turn_duration", turns),
+            &stats.turn_times,
+        )?;
+        sampled(encoder, ("greenroom_ask_duration", asks), &stats.ask_times)
     }
 
     fn of_build(encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

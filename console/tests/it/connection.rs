@@ -1,6 +1,6 @@
 //! Connections to a program, which the test plays.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -12,6 +12,15 @@ use greenroom_http::{Server, console};
 
 use crate::lines::Lines;
 
+/// Returns the head of a request.
+fn read_head(stream: &mut impl Read) -> String {
+    let (mut reader, mut head) = (BufReader::new(stream), String::new());
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "{head}");
+    }
+    head
+}
+
 /// A program that answers each connection with one of these texts, and then closes it. It returns what it
 /// was asked.
 fn program(answers: Vec<String>) -> (LineOrigin, thread::JoinHandle<Vec<String>>) {
@@ -21,12 +30,7 @@ fn program(answers: Vec<String>) -> (LineOrigin, thread::JoinHandle<Vec<String>>
         let mut asked = Vec::new();
         for answer in answers {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut head = String::new();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            while !head.ends_with("\r\n\r\n") {
-                assert_ne!(reader.read_line(&mut head).unwrap(), 0, "{head}");
-            }
-            asked.push(head);
+            asked.push(read_head(&mut stream));
             stream.write_all(answer.as_bytes()).unwrap();
         }
         asked
@@ -118,6 +122,7 @@ fn a_program_that_hangs_is_silent_for_more_and_more_seconds_and_then_lost() {
     let (ends, ended) = channel::<()>();
     let answering = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
+        read_head(&mut stream);
         stream.write_all(whole("hung").as_bytes()).unwrap();
         // It keeps the connection, and sends no more.
         let _ = ended.recv();
@@ -193,11 +198,7 @@ fn a_unix_socket_is_read_as_well() {
     let listener = UnixListener::bind(&path).unwrap();
     let answering = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        let mut head = String::new();
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        while !head.ends_with("\r\n\r\n") {
-            assert_ne!(reader.read_line(&mut head).unwrap(), 0, "{head}");
-        }
+        read_head(&mut stream);
         stream.write_all(whole("local").as_bytes()).unwrap();
     });
     let origin = LineOrigin::Live(path.to_str().unwrap().parse().unwrap(), None);

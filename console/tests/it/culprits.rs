@@ -96,7 +96,7 @@ fn assert_pictures(screens: &[String]) {
     for picture in pictures {
         let picture = picture.split("```").next().unwrap();
         let rows = picture.lines().filter(|row| {
-            let signs = ["─", "->", "=>", " #"];
+            let signs = ["─", "->", "=>", " #", " NAME "];
             signs.iter().any(|sign| row.contains(sign))
         });
         // What is before the first figure.
@@ -141,7 +141,7 @@ fn three_keys_lead_to_each_culprit_of_a_program_and_its_cause() {
     }
     for (keys, text) in [
         ("\r", "Faults:"),
-        ("2T", "LONGEST"),
+        ("2T", "LONGEST▼"),
         (&format!("M{HOME}"), "audit"),
         ("\r", "waits for a timer"),
         ("2t", "LONGEST"),

@@ -17,7 +17,7 @@ pub(super) struct TableRow {
     pub mailbox: u64,
     pub rate: u64,
     /// The messages handled a second in the last refreshes, if that is known.
-    handled: Option<f64>,
+    handled: Option<f32>,
     /// The share of the time in which it was busy, in thousandths.
     pub busy: u64,
     pub longest_us: u64,
@@ -34,7 +34,7 @@ impl TableRow {
             count: 1,
             mailbox: actor.mailbox.into(),
             rate: model.message_rate(actor),
-            handled: model.handling_rate(actor),
+            handled: model.handling_rate(actor).map(|rate| rate as f32),
             busy: model.busy_share(actor),
             longest_us: u64::from(actor.longest_us).max(now),
             restarts: actor.restarts.into(),
@@ -44,7 +44,7 @@ impl TableRow {
 
     /// Returns an estimate of how long a message waits, in seconds.
     pub fn wait(&self) -> Option<f64> {
-        mailbox_wait(self.mailbox, self.handled)
+        mailbox_wait(self.mailbox, self.handled.map(f64::from))
     }
 
     /// Adds a row to the sums of a group.
@@ -147,7 +147,8 @@ fn tree(model: &Model, rows: Vec<TableRow>) -> Vec<TableRow> {
     }
     let mut ordered = Vec::new();
     loop {
-        let mut open: Vec<_> = roots.into_iter().rev().collect();
+        let mut open = roots;
+        open.reverse();
         while let Some(row) = open.pop() {
             let below = children.remove(&row.id).unwrap_or_default();
             let depth = row.depth.saturating_add(1);

@@ -88,12 +88,6 @@ impl StoreProblem {
     }
 }
 
-impl From<rusqlite::Error> for StoreProblem {
-    fn from(error: rusqlite::Error) -> Self {
-        StoreProblem::of(&error)
-    }
-}
-
 impl fmt::Display for StoreProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,6 +117,7 @@ impl std::error::Error for StoreProblem {}
 
 /// A store that was not opened or checked, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoreOpenError {
     /// The file, or nothing for a simulated one.
     pub path: PathBuf,
@@ -164,6 +159,13 @@ pub enum StoreOpenProblem {
     Store(StoreProblem),
 }
 
+impl StoreOpenProblem {
+    /// Makes a problem of an error of SQLite.
+    pub(crate) fn of(error: rusqlite::Error) -> Self {
+        StoreOpenProblem::Store(StoreProblem::of(&error))
+    }
+}
+
 impl fmt::Display for StoreOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
@@ -198,14 +200,9 @@ impl fmt::Display for StoreOpenError {
 
 impl std::error::Error for StoreOpenError {}
 
-impl From<rusqlite::Error> for StoreOpenProblem {
-    fn from(error: rusqlite::Error) -> Self {
-        StoreOpenProblem::Store(StoreProblem::of(&error))
-    }
-}
-
 /// An operation of a store that has failed, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoreError {
     /// What it was about: the name of a queue, a journal or a lease.
     pub name: String,

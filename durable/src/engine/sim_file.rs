@@ -68,11 +68,12 @@ impl SimFile {
     /// # Panics
     /// If SQLite has no memory for it.
     pub fn new() -> Self {
-        let made = Connection::open_in_memory().map_err(StoreOpenProblem::from);
+        let made = Connection::open_in_memory().map_err(StoreOpenProblem::of);
         let made = made.and_then(|mut connection| {
             schema::complete(&mut connection)?;
             let sql = "INSERT INTO store(only, boot, ahead, seen, token) VALUES (1, '', 0, 0, 0)";
-            connection.execute(sql, [])?;
+            let written = connection.execute(sql, []);
+            written.map_err(StoreOpenProblem::of)?;
             Ok(connection)
         });
         let connection = made.unwrap_or_else(|problem| panic!("no store in memory: {problem:?}"));

@@ -87,7 +87,8 @@ pub(crate) async fn check(path: PathBuf) -> Result<CheckReport, StoreOpenProblem
     let thread = thread::Builder::new().name("greenroom-durable".into());
     let started = thread.spawn(move || {
         let opened = file::resolve(&path).and_then(|path| file::open_to_check(&path));
-        let _ = sender.send(opened.and_then(|connection| Ok(check::check(&connection)?)));
+        let read = |connection| check::check(&connection).map_err(StoreOpenProblem::of);
+        let _ = sender.send(opened.and_then(read));
     });
     started.map_err(|error| StoreOpenProblem::System(error.to_string()))?;
     let gone = || Err(StoreOpenProblem::System("its thread has ended".into()));
@@ -131,7 +132,7 @@ fn prepare(
     shared: &SharedInbox,
 ) -> Result<(Connection, StoreClock), StoreOpenProblem> {
     let mut connection = file::open(options)?;
-    let clock = StoreClock::open(&mut connection)?;
+    let clock = StoreClock::open(&mut connection).map_err(StoreOpenProblem::of)?;
     let watched = shared.doorbell.watch();
     watched.map_err(|error| StoreOpenProblem::System(error.to_string()))?;
     Ok((connection, clock))

@@ -3,7 +3,7 @@
 //! A step that was published is never changed. A row has a sum of what never changes in it, so that
 //! a damaged page is reported. No index is larger than its use: each is partial.
 
-use rusqlite::{Connection, Row, TransactionBehavior};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior};
 
 use crate::error::StoreOpenProblem;
 
@@ -110,16 +110,21 @@ pub(crate) fn complete(connection: &mut Connection) -> Result<(), StoreOpenProbl
     if check(connection)? == KNOWN {
         return Ok(());
     }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = begun.map_err(StoreOpenProblem::of)?;
     // Another process may have done it meanwhile.
     let found = check(&transaction)?;
+    complete_from(found, transaction).map_err(StoreOpenProblem::of)
+}
+
+/// Takes the steps from a version to the known one.
+fn complete_from(found: i64, transaction: Transaction<'_>) -> rusqlite::Result<()> {
     for step in &STEPS[found as usize..] {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", KNOWN)?;
-    transaction.commit()?;
-    Ok(())
+    transaction.commit()
 }
 
 /// Returns the version of the file, which is 0 for an empty one.
@@ -128,7 +133,8 @@ pub(crate) fn check(connection: &Connection) -> Result<i64, StoreOpenProblem> {
     let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
                FROM pragma_application_id, pragma_user_version";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let (application, found, tables): (i64, i64, i64) = connection.query_row(sql, [], read)?;
+    let row = connection.query_row(sql, [], read);
+    let (application, found, tables): (i64, i64, i64) = row.map_err(StoreOpenProblem::of)?;
     match (application, tables) {
         (APPLICATION, _) if (0..=KNOWN).contains(&found) => Ok(found),
         (APPLICATION, _) => {

@@ -1,7 +1,7 @@
 //! What wakes the thread of an engine: a command, its time, or a change by another process.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) use system::Doorbell;
@@ -9,6 +9,10 @@ pub(crate) use system::Doorbell;
 /// What the system has noticed about a file, since it was asked last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Notice {
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "without notices, each look is for a commit")
+    )]
     Nothing,
     /// A process writes into the WAL. What is written is committed later, or never.
     Written,
@@ -16,23 +20,24 @@ pub(crate) enum Notice {
     Committed,
 }
 
-/// Returns the path of a file beside this one, as SQLite names it.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.to_owned().into_os_string();
-    name.push(ending);
-    name.into()
-}
-
 #[cfg(target_os = "linux")]
 mod system {
     use std::mem::MaybeUninit;
     use std::os::fd::OwnedFd;
+    use std::path::PathBuf;
 
     use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
     use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW, utimensat};
 
-    use super::{Duration, Notice, Path, PathBuf, beside, io};
+    use super::{Duration, Notice, Path, io};
+
+    /// Returns the path of a file beside this one, as SQLite names it.
+    fn beside(path: &Path, ending: &str) -> PathBuf {
+        let mut name = path.to_owned().into_os_string();
+        name.push(ending);
+        name.into()
+    }
 
     /// An event file for the commands, and the notices of the system about two files.
     ///

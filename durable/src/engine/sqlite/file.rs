@@ -78,18 +78,29 @@ fn open_once(options: &FileOptions) -> Result<Connection, StoreOpenProblem> {
     if fs::symlink_metadata(path).is_err() {
         create(path).map_err(|error| StoreOpenProblem::System(error.to_string()))?;
     }
-    let mut connection = connect(options, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    if connection.is_readonly("main")? {
+    let opened = connect(options, OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let mut connection = opened.map_err(StoreOpenProblem::of)?;
+    if connection
+        .is_readonly("main")
+        .map_err(StoreOpenProblem::of)?
+    {
         return Err(StoreOpenProblem::Store(StoreProblem::ReadOnly));
     }
     // Before anything is written into it, see whose file it is.
     schema::check(&connection)?;
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    let mode = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+    let mode: String = mode.map_err(StoreOpenProblem::of)?;
     if mode != "wal" {
         let why = format!("the journal of the file is {mode:?} and cannot be a WAL");
         return Err(StoreOpenProblem::System(why));
     }
+    set_up(&connection, options).map_err(StoreOpenProblem::of)?;
+    schema::complete(&mut connection)?;
+    Ok(connection)
+}
+
+/// Sets what SQLite does not keep in the file.
+fn set_up(connection: &Connection, options: &FileOptions) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", options.synchronous)?;
     // A WAL that a long reader has made large becomes small again.
     connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
@@ -99,9 +110,7 @@ fn open_once(options: &FileOptions) -> Result<Connection, StoreOpenProblem> {
         options.wal_pages,
         |_| Ok(()),
     )?;
-    connection.pragma_update(None, "cell_size_check", true)?;
-    schema::complete(&mut connection)?;
-    Ok(connection)
+    connection.pragma_update(None, "cell_size_check", true)
 }
 
 /// Opens a file that is there, only to read it.
@@ -114,7 +123,8 @@ pub(crate) fn open_to_check(path: &Path) -> Result<Connection, StoreOpenProblem>
         wal_pages: WAL_PAGES,
         vfs: None,
     };
-    let connection = connect(&options, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let opened = connect(&options, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let connection = opened.map_err(StoreOpenProblem::of)?;
     let (found, known) = (schema::check(&connection)?, schema::KNOWN);
     if found < known {
         return Err(StoreOpenProblem::Older { found, known });
@@ -122,7 +132,7 @@ pub(crate) fn open_to_check(path: &Path) -> Result<Connection, StoreOpenProblem>
     Ok(connection)
 }
 
-fn connect(options: &FileOptions, access: OpenFlags) -> Result<Connection, StoreOpenProblem> {
+fn connect(options: &FileOptions, access: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match options.vfs {
         Some(vfs) => Connection::open_with_flags_and_vfs(&options.path, flags, vfs)?,

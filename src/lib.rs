@@ -40,11 +40,13 @@
 //!   [coming from actix, kameo or ractor](docs::from_actors),
 //!   [the same programs in each of them][comparison].
 //! - [Guarantees](docs::guarantees), [limits](docs::limits), [performance](docs::performance).
-//! - Packages beside it: [greenroom-http], actors over HTTP, [greenroom-cluster], actors on
-//!   other machines, and [greenroom-durable], work that survives its process.
+//! - Packages beside it: [greenroom-http], actors over HTTP, [greenroom-cluster], actors on other
+//!   machines, [greenroom-durable], work that survives its process, and [greenroom-console], a
+//!   program that looks at a running system.
 //!
 //! [comparison]: https://github.com/greenroom-rs/greenroom/blob/main/docs/comparison.md
 //! [greenroom-cluster]: https://github.com/greenroom-rs/greenroom/tree/main/cluster
+//! [greenroom-console]: https://github.com/greenroom-rs/greenroom/tree/main/console
 //! [greenroom-durable]: https://github.com/greenroom-rs/greenroom/tree/main/durable
 //! [greenroom-http]: https://github.com/greenroom-rs/greenroom/tree/main/http
 //!

@@ -83,6 +83,8 @@ mod wire;
 pub use client::{Client, ClientBuilder, ConnectError};
 pub use error::{ListenError, ListenProblem};
 pub use event::{CloseReason, HttpEvent};
+/// The bytes of a [`Body`], and the crate of the other parts of a [request](HttpRequest).
+pub use hyper::{body::Bytes, http};
 pub use limits::Limits;
 pub use message::{Body, HttpRequest, HttpResponse};
 /// The crate of the [collectors](Mount::collector).

@@ -41,6 +41,7 @@ pub struct HttpResponse {
 
 /// The body of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Body {
     /// A text. It is sent as `text/plain` unless the header says otherwise.
     Text(String),

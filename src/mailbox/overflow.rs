@@ -12,6 +12,7 @@ use crate::tracer::MessageSender;
 /// [actor](crate::ActorBuilder::overflow) nor in the queue of a
 /// [spool](crate::spool::SpoolBuilder::overflow).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Overflow {
     /// Senders wait for room. A spool does not do this.
     #[default]

@@ -7,6 +7,7 @@ use std::fmt;
 use crate::contain::Panic;
 
 /// The reason why a market did not accept a job, with the job.
+#[non_exhaustive]
 pub enum OfferError<J> {
     /// The market was stopped or is being drained, or its runtime is over.
     Stopping(J),
@@ -16,6 +17,7 @@ pub enum OfferError<J> {
 }
 
 /// The reason why a market did not accept a job at once, with the job.
+#[non_exhaustive]
 pub enum TryOfferError<J> {
     /// The board is full, or other producers wait for room.
     Full(J),

@@ -11,6 +11,7 @@ use crate::task::TaskInfo;
 /// [`Supervisor::start`](super::Supervisor::start),
 /// [`Supervisor::supervisor`](super::Supervisor::supervisor) and
 /// [`SupervisorBuilder::spawn`](super::SupervisorBuilder::spawn) return it.
+#[non_exhaustive]
 pub enum StartError<A> {
     /// The supervisor stops or has ended.
     Stopping(A),

@@ -9,6 +9,7 @@ use super::strict::{MapForm, Strict};
 
 /// Which form answers have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Answers {
     /// The answer itself as JSON.
     #[default]

@@ -2,6 +2,7 @@
 //!
 //! This library is the program `greenroom-console` without its terminal. It reads the lines that a
 //! program sends at `/console/v1`, and draws what they say. The README says how it is used.
+//! It is public for its tests: any version may change it.
 //!
 //! # Parts
 //! - [`model`]: what is known of the program, from its lines. It does no input or output.

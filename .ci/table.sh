@@ -16,8 +16,8 @@
 # "77": what it means that a check gives 77, for "can't be done here". "failed" is the rule. "skipped"
 # is counted as such, and never as passed.
 #
-# "needs": tools, which .ci/install names, and folders of packages. The crates of these are fetched,
-# and a C compiler links them. "." is the workspace.
+# "needs": tools, which .ci/install names, targets of Rust, and folders of packages. The crates of these
+# are fetched, and a C compiler links them. "." is the workspace.
 #
 # name               seconds  runs    in    77       needs
 readonly TABLE='
@@ -39,11 +39,6 @@ readonly TABLE='
   instructions           900  beside  each  failed   valgrind benches/speed
   ways                   300  beside  each  failed   valgrind benches/speed
   speed_build            900  beside  each  skipped  benches/speed
-  rust_version           300  beside  each  skipped  .
-  target_windows         300  beside  each  skipped  .
-  target_macos           300  beside  each  skipped  .
-  target_arm64           300  beside  each  skipped  .
-  target_wasm32          300  beside  each  skipped  .
   deny                   300  beside  each  skipped  .
   semver                 600  beside  each  skipped  .
   miri                   900  beside  each  skipped  .
@@ -56,9 +51,16 @@ readonly TABLE='
   console                600  beside  each  failed   .
   clippy_durable         300  beside  each  failed   clippy .
   durable                600  beside  each  failed   .
-  unpacked              1800  beside  all   failed   .
+  unpacked              3600  beside  all   failed   .
   face                   600  beside  all   skipped  . xtask/face
   minimal                900  beside  all   failed   .
+  rust_version           900  beside  all   skipped  oldest .
+  target_windows         900  beside  all   skipped  clippy target:x86_64-pc-windows-msvc .
+  target_macos           900  beside  all   skipped  clippy target:aarch64-apple-darwin .
+  target_arm64           900  beside  all   skipped  clippy target:aarch64-unknown-linux-gnu .
+  target_32_bit          900  beside  all   skipped  clippy target:i686-unknown-linux-gnu .
+  target_wasm32          300  beside  all   skipped  target:wasm32-unknown-unknown .
+  arm64_emulated        1800  beside  all   skipped  target:aarch64-unknown-linux-gnu emulator .
   features_docs          600  beside  all   failed   .
   clippy_loom            300  beside  all   failed   clippy .
   clippy_tokio           600  beside  all   failed   clippy tokio

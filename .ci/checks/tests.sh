@@ -88,6 +88,20 @@ arm64() {
     tests_release
 }
 
+# The library's own tests as code for 64-bit Arm, emulated. What is seen are its instructions and its
+# layout: the emulator keeps to the stronger memory order of this processor.
+arm64_emulated() {
+    local target=aarch64-unknown-linux-gnu
+    has_target "$target" || return 77
+    if ! type qemu-aarch64 aarch64-linux-gnu-gcc; then
+        echo 'qemu-user or the C compiler for 64-bit Arm is not installed'
+        return 77
+    fi
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu'
+    cargo test --locked --lib --target "$target" --target-dir target/elsewhere
+}
+
 # Runs every example to its end, as `cargo test` builds it. Those with arguments have their own
 # function.
 examples() {

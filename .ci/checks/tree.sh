@@ -91,10 +91,14 @@ package() {
 unpacked() {
     local folder package version archive
     folder=$(mktemp -d)
+    # shellcheck disable=SC2064 # expanded now
+    trap "rm -rf '$folder'" EXIT
     version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+    rm -rf target/unpacked/package
     cargo package --quiet --workspace --exclude soak --exclude xtask --locked --allow-dirty --no-verify \
         --target-dir target/unpacked
-    for archive in target/unpacked/package/*.crate; do tar -xzf "$archive" -C "$folder"; done
+    # With the time of now: a build of before was of another folder.
+    for archive in target/unpacked/package/*.crate; do tar -xzmf "$archive" -C "$folder"; done
     mkdir "$folder/.cargo"
     {
         echo '[patch.crates-io]'
@@ -106,10 +110,9 @@ unpacked() {
         (
             export CARGO_TARGET_DIR=$PWD/target/unpacked RUST_TEST_THREADS=4
             cd "$folder/$package-$version"
-            cargo test -- --skip tidy:: --skip every_test_named_in --skip fuzzing::tests
+            cargo test --no-fail-fast -- --skip tidy:: --skip every_test_named_in --skip fuzzing::tests
         )
     done
-    rm -rf "$folder"
 }
 
 # The public items of each package are those that xtask/face lists. Those of today are in target/face.
@@ -141,30 +144,36 @@ minimal() {
     cargo check --locked --workspace --all-features --target-dir ../build
 }
 
-# The oldest Rust that Cargo.toml allows compiles it, if it is installed.
+# The oldest Rust that Cargo.toml allows compiles the packages, if it is installed.
 rust_version() {
     local oldest
     oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
     if ! cargo "+$oldest" --version; then
-        echo "Rust $oldest is not installed"
+        echo "Rust $oldest is not installed, and rustup does not bring it"
         return 77
     fi
-    cargo "+$oldest" check --locked --all-targets --target-dir target/oldest
+    cargo "+$oldest" check --locked --workspace --exclude xtask --all-features --all-targets \
+        --target-dir target/oldest
 }
 
-# The library compiles for Windows.
+# The packages compile for Windows.
 target_windows() {
     compiles_for x86_64-pc-windows-msvc
 }
 
-# The library compiles for macOS.
+# The packages compile for macOS.
 target_macos() {
     compiles_for aarch64-apple-darwin
 }
 
-# The library compiles for 64-bit Arm.
+# The packages compile for 64-bit Arm.
 target_arm64() {
     compiles_for aarch64-unknown-linux-gnu
+}
+
+# The packages compile for a processor of 32 bits.
+target_32_bit() {
+    compiles_for i686-unknown-linux-gnu
 }
 
 # A target without threads is refused by a compile error.
@@ -176,14 +185,17 @@ target_wasm32() {
     [ "$status" != 0 ] && grep -q 'greenroom needs threads' target/wasm32.log
 }
 
+# Lints the packages for a target. The C code of SQLite and ring is not compiled: that would need a C
+# compiler with headers for each target.
 compiles_for() {
     has_target "$1" || return 77
-    cargo check --locked --lib --target "$1"
+    CC=true AR=true cargo clippy --locked --workspace --exclude soak --exclude xtask --all-features \
+        --target "$1" --target-dir target/elsewhere -- -D warnings
 }
 
 has_target() {
     [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ] && return
-    echo "the toolchain here has no target $1"
+    echo "the toolchain here has no target $1, and rustup does not bring it"
     return 1
 }
 

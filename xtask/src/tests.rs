@@ -37,7 +37,9 @@ fn each_need_is_a_tool_that_is_installed_or_a_package() {
     for check in checks() {
         assert!(!check.needs.is_empty(), "{} needs nothing", check.name);
         for need in check.needs {
-            let is_tool = install.contains(&format!("\n        {need}) "));
+            let kind = need.split_once(':').map(|(kind, _)| format!("{kind}:*"));
+            let tool = kind.as_deref().unwrap_or(need);
+            let is_tool = install.contains(&format!("\n        {tool}) "));
             let is_package = in_repository(need).join("Cargo.toml").exists();
             assert!(is_tool || is_package, "{}: {need}", check.name);
         }

@@ -12,7 +12,7 @@ use crate::support::{Log, drive, names};
 fn problem<A>(error: &StartError<A>) -> SpawnProblem {
     match error {
         StartError::Spawn(error) => error.problem(),
-        StartError::Stopping(_) => panic!("{error}"),
+        _ => panic!("{error}"),
     }
 }
 

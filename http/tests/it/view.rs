@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use greenroom::registry::{Group, Name};
 use greenroom::spool::Spool;
 use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::trace::{Level, Lines};
@@ -342,6 +343,38 @@ fn the_tree_has_each_actor_below_its_parent() {
         "{body}"
     );
     drop(tree);
+}
+
+#[test]
+fn an_actor_is_found_by_what_it_is_registered_as_and_its_page_has_it() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let spawn = || {
+        greenroom::actor(reader_connection)
+            .on(&served.runtime)
+            .spawn()
+    };
+    let (cart, other) = (spawn(), spawn());
+    let name = Name::<u32>::new("<checkout>").on(&served.runtime);
+    name.register(&cart).unwrap();
+    let group = Group::<u32>::new("carts").on(&served.runtime);
+    group.join(&cart).unwrap();
+    for filter in ["%3Ccheckout", "CARTS"] {
+        let rows = table(&served, &format!("?filter={filter}"));
+        assert_eq!(rows.matches("<tr>").count(), 2, "{rows}");
+        assert!(rows.contains(&format!("?id={}", cart.id())), "{rows}");
+    }
+    let page = |id| served.get(&format!("/actors?id={id}")).body;
+    let (cart, other) = (page(cart.id()), page(other.id()));
+    for row in [
+        "<th>names</th><td>&lt;checkout&gt;</td>",
+        "<th>groups</th><td>carts</td>",
+    ] {
+        assert!(cart.contains(row), "{cart}");
+    }
+    assert!(
+        !cart.contains("<th>key") && !other.contains("<th>names"),
+        "{cart}{other}"
+    );
 }
 
 #[test]

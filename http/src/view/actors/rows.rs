@@ -58,7 +58,10 @@ pub(super) fn rows_of<'a>(
 ) -> RowList<'a> {
     let filter = query.filter.to_lowercase();
     let passes = |seen: &SeenStatus<'_>| {
-        filter.is_empty() || seen.status.task.called().to_lowercase().contains(&filter)
+        let status = seen.status;
+        let has = |text: &str| text.to_lowercase().contains(&filter);
+        let mut others = status.names.iter().chain(&status.groups).chain(&status.key);
+        filter.is_empty() || has(&status.task.called()) || others.any(|text| has(text))
     };
     let rows = actors.filter(passes).map(ActorRow::of);
     let mut rows: Vec<_> = rows.collect();

@@ -172,7 +172,13 @@ fn values(seen: SeenStatus<'_>, look: &ActorsLook) -> Vec<(&'static str, String)
     };
     let is_measured = status.busy.is_some();
     let mut values = vec![("state", seen.state().to_owned())];
-    values.extend(status.state.map(|state| ("machine", state.to_owned())));
+    let kinds = [
+        ("machine", status.state.unwrap_or_default().to_owned()),
+        ("key", status.key.as_deref().unwrap_or_default().to_owned()),
+        ("names", status.names.join(", ")),
+        ("groups", status.groups.join(", ")),
+    ];
+    values.extend(kinds.into_iter().filter(|(_, text)| !text.is_empty()));
     values.extend([
         ("spawned at", spawned),
         (

@@ -144,7 +144,7 @@ minimal() {
     cargo check --locked --workspace --all-features --target-dir ../build
 }
 
-# The oldest Rust that Cargo.toml allows compiles the packages, if it is installed.
+# The oldest Rust that Cargo.toml allows compiles the packages.
 rust_version() {
     local oldest
     oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

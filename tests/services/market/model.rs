@@ -335,6 +335,7 @@ impl Producer {
                 let is_full = book.waiting() >= book.room;
                 assert!(is_full || book.producers > 0);
             }
+            Err(error) => panic!("{error}"),
         }
         None
     }
@@ -358,6 +359,7 @@ impl Producer {
         let answer = answer.ok()?.map_err(|error| match error {
             OfferError::KeyBusy(job) => TryOfferError::KeyBusy(job),
             OfferError::Stopping(job) => TryOfferError::Stopping(job),
+            error => panic!("{error}"),
         });
         self.enter(offer, answer)
     }

@@ -83,8 +83,8 @@ asan_all() {
     GREENROOM_UNCACHED=1 GREENROOM_MATRIX=all asan_tests --tests
 }
 
-# All tests under AddressSanitizer with the block cache on, with the build of the check before. A use of
-# a cached block is seen. Each environment has been run without the cache, so the usual ones suffice.
+# All tests under AddressSanitizer with the block cache on. It has the build of `asan_all`. A use of a
+# cached block is seen. Each environment has been run without the cache, so the usual ones suffice.
 asan_kept() {
     asan_tests --tests
 }

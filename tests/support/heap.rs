@@ -23,8 +23,9 @@ pub fn here() -> Heap {
 /// Returns whether the library caches the blocks that it frees. Builds for tools that detect uses
 /// after free do not.
 pub fn caches_blocks() -> bool {
-    !cfg!(any(miri, greenroom_uncached))
-        && !(cfg!(greenroom_poisoned) && std::env::var_os("GREENROOM_UNCACHED").is_some())
+    let is_uncached = cfg!(any(miri, greenroom_uncached))
+        || cfg!(greenroom_poisoned) && std::env::var_os("GREENROOM_UNCACHED").is_some();
+    !is_uncached
 }
 
 thread_local! {

@@ -38,6 +38,6 @@ pub(crate) use runnable::{RunnableSlot, as_run};
 pub use sampled::{SampledTimes, SampledTurns};
 pub(crate) use task_header::{info_of, is_own_waker};
 pub(crate) use unordered::Unordered;
-pub(crate) use waits::{NotedWait, NotedWaits, WaitsFor, note_waits, take_waits};
+pub(crate) use waits::{NotedWait, NotedWaits, WaitsFor, take_waits};
 
 pub use crate::info::TaskInfo;

@@ -29,7 +29,7 @@ use crate::directory::Directory;
 use crate::scheduler::{PolicyImpl, Scheduler};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{OnceLock, Process};
-use crate::task::{Label, note_waits};
+use crate::task::{Label, run};
 use crate::timers::Timers;
 
 /// Aligned so that no field shares a cache line with the reference count of the `Arc`. Every spawn
@@ -97,7 +97,7 @@ impl Inner {
             detect_waits();
         }
         if options.endless_waits {
-            note_waits();
+            run::note_waits();
         }
         let reports_waits = options.endless_waits && options.driver.is_none() && engine.is_none();
         let noted = u8::from(options.endless_waits) * Label::NOTED;

@@ -21,7 +21,7 @@ use super::key::TaskKey;
 use super::run;
 use super::state::Found;
 use super::task_header::{TaskHeader, release, wake};
-use super::waits::{NotedWait, WaitsFor, are_waits_noted};
+use super::waits::WaitsFor;
 use crate::instant;
 use crate::sync::Process;
 
@@ -111,10 +111,8 @@ impl<T> TaskHandle<T> {
         let Found::Ended { has_value } = found else {
             Self::process(header).check();
             Self::look_at(header, false);
-            if are_waits_noted() {
-                let for_what = WaitsFor::Other(Self::hooks(header).end_of_a_task());
-                run::note_wait_of_turn(cx.waker(), NotedWait { to: 0, for_what });
-            }
+            let what = Self::hooks(header).end_of_a_task();
+            run::note_wait_for(cx.waker(), WaitsFor::Other(what), || 0);
             return Poll::Pending;
         };
         Self::look_at(header, true);

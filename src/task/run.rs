@@ -25,10 +25,11 @@ use std::task::Waker;
 
 use super::header::Header;
 use super::runnable::{cell_of, info_of_plain};
-use super::waits::{NotedWait, WaitsFor, add_wait, are_waits_noted};
+use super::waits::{NotedWait, WaitsFor, add_wait};
 use crate::contain::{KeptWaker, is_in_counted_call};
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::global::AtomicU64 as GlobalU64;
 use crate::sync::{CachePadded, mutant};
 use crate::tracer::{Subject, Tracer};
 
@@ -470,18 +471,28 @@ pub(crate) fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) -> bool {
     tracer.inspect(|tracer| f(*tracer)).is_some()
 }
 
+/// Whether waits are noted in this process, as a number.
+static NOTES_WAITS: GlobalU64 = GlobalU64::new(0);
+
+/// Notes waits from now on.
+pub(crate) fn note_waits() {
+    // Relaxed: what begins in such a runtime comes after this. It publishes nothing.
+    NOTES_WAITS.store(1, Ordering::Relaxed);
+}
+
 /// Notes that the task of this waker waits for an actor. The caller has left exactly one waker for
 /// this wait.
 #[inline]
 pub(crate) fn note_wait_for(waker: &Waker, for_what: WaitsFor, to: impl FnOnce() -> u64) {
-    if are_waits_noted() {
+    // Relaxed: as above.
+    if NOTES_WAITS.load(Ordering::Relaxed) != 0 {
         note_wait_of_turn(waker, NotedWait { to: to(), for_what });
     }
 }
 
 #[cold]
 #[inline(never)]
-pub(super) fn note_wait_of_turn(waker: &Waker, wait: NotedWait) {
+fn note_wait_of_turn(waker: &Waker, wait: NotedWait) {
     // What an earlier turn has left here may be of a task whose memory another one has now.
     let first = innermost().filter(|run| run.notes() & NOTED == 0);
     first.inspect(|run| run.note(NOTED));

@@ -13,8 +13,6 @@ use std::cell::Cell;
 use std::fmt;
 use std::task::Waker;
 
-use crate::sync::global::{AtomicU64, Ordering};
-
 /// What an actor is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WaitsFor {
@@ -75,21 +73,6 @@ impl NotedWaits {
     pub(crate) fn as_slice(&self) -> &[NotedWait] {
         &self.waits[..usize::from(self.len)]
     }
-}
-
-/// Whether waits are noted in this process, as a number.
-static NOTES_WAITS: AtomicU64 = AtomicU64::new(0);
-
-/// Notes waits from now on.
-pub(crate) fn note_waits() {
-    // Relaxed: what begins in such a runtime comes after this. It publishes nothing.
-    NOTES_WAITS.store(1, Ordering::Relaxed);
-}
-
-#[inline]
-pub(super) fn are_waits_noted() -> bool {
-    // Relaxed: as above.
-    NOTES_WAITS.load(Ordering::Relaxed) != 0
 }
 
 crate::sync::thread_local! {

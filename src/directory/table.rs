@@ -9,6 +9,7 @@ mod tests;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 
 use super::hash::HashSeeds;
 use crate::lock::SpinLock;
@@ -19,6 +20,9 @@ const SHARDS: usize = 16;
 
 /// The number of values for which a shard keeps memory when it shrinks.
 const KEPT: usize = 16;
+
+/// So many changed names are kept also by a shard with fewer values.
+const CHANGED_MIN: usize = 64;
 
 /// A value of a [`NameTable`].
 pub(crate) trait Value: Default {
@@ -34,9 +38,26 @@ pub(crate) struct NameTable<V> {
 struct NameShard<V> {
     /// The values, by the hashes of their names.
     values: HashMap<u64, SameHash<V>, Hashed>,
-    /// The number of changes.
-    changes: u64,
+    /// The names of the values that were changed, while they are few. Then nothing takes them, and all
+    /// values are read by who asks next.
+    changed: Option<Vec<Box<str>>>,
     is_closed: bool,
+}
+
+impl<V: Value> NameShard<V> {
+    fn note_change(&mut self, name: &str) {
+        let most = CHANGED_MIN.max(self.values.len());
+        self.changed.take_if(|changed| changed.len() >= most);
+        if let Some(changed) = &mut self.changed {
+            changed.push(name.into());
+        }
+    }
+
+    fn read<R>(&self, read: impl Fn(&V) -> Option<R>) -> impl Iterator<Item = (Arc<str>, R)> {
+        let named = self.values.values();
+        let named = named.flat_map(|named| std::iter::once(&named.first).chain(&named.others));
+        named.filter_map(move |(name, value)| Some((Arc::from(&**name), read(value)?)))
+    }
 }
 
 /// The names of one hash, with their values. There is rarely more than one, which is found without
@@ -100,7 +121,7 @@ impl<V: Value> NameTable<V> {
             shards: std::array::from_fn(|_| {
                 CachePadded(SpinLock::new(NameShard {
                     values: HashMap::default(),
-                    changes: 0,
+                    changed: None,
                     is_closed: false,
                 }))
             }),
@@ -125,11 +146,11 @@ impl<V: Value> NameTable<V> {
             if shard.is_closed {
                 return None;
             }
+            shard.note_change(name);
             let named = match shard.values.entry(hash) {
                 Entry::Occupied(named) => named.into_mut(),
                 Entry::Vacant(free) => free.insert(SameHash::new(name)),
             };
-            shard.changes += 1;
             let value = named.made(name);
             let result = change(value);
             // An empty value says nothing, so it takes no memory. A shard that has shrunk far does not
@@ -145,24 +166,41 @@ impl<V: Value> NameTable<V> {
         })
     }
 
-    /// Returns how often values were changed, or may have been.
-    pub(crate) fn changes(&self) -> u64 {
-        let shards = self.shards.iter();
-        shards.map(|shard| shard.with(|shard| shard.changes)).sum()
-    }
-
-    /// Returns what `take` makes of each name and its value. It is called under the lock of a shard.
-    pub(crate) fn read<R>(&self, take: impl Fn(&str, &V) -> Option<R>) -> Vec<R> {
+    /// Returns what `read` makes of each name and its value, if that is something. It is called under the
+    /// lock of a shard.
+    pub(crate) fn read_all<R>(&self, read: impl Fn(&V) -> Option<R>) -> Vec<(Arc<str>, R)> {
         let mut all = Vec::new();
         for shard in &self.shards {
-            shard.with(|shard| {
-                let named = shard.values.values();
-                let named =
-                    named.flat_map(|named| std::iter::once(&named.first).chain(&named.others));
-                all.extend(named.filter_map(|(name, value)| take(name, value)));
-            });
+            shard.with(|shard| all.extend(shard.read(&read)));
         }
         all
+    }
+
+    /// Does the same for the names that have changed since the call before, or may have. If these are
+    /// not known any more, or this `is_first` of a caller, returns what `read_all` does, and true. One
+    /// caller at a time may follow a table so.
+    pub(crate) fn read_changed<R>(
+        &self,
+        is_first: bool,
+        read: impl Fn(&V) -> Option<R>,
+    ) -> (Vec<(Arc<str>, Option<R>)>, bool) {
+        let (mut changed, mut is_whole) = (Vec::new(), is_first);
+        for shard in &self.shards {
+            shard.with(|shard| match shard.changed.replace(Vec::new()) {
+                Some(names) => changed.extend(names.into_iter().map(|name| {
+                    let hash = self.seeds.of_name(&name);
+                    let value = shard.values.get(&hash).and_then(|named| named.get(&name));
+                    (Arc::from(name), value.and_then(&read))
+                })),
+                None => is_whole = true,
+            });
+        }
+        if is_whole {
+            // A change from now on is read by the next call as well.
+            let all = self.read_all(read).into_iter();
+            changed = all.map(|(name, read)| (name, Some(read))).collect();
+        }
+        (changed, is_whole)
     }
 
     /// Takes out all values, and accepts no more.
@@ -170,7 +208,7 @@ impl<V: Value> NameTable<V> {
         self.shards.iter().flat_map(|shard| {
             let values = shard.with(|shard| {
                 shard.is_closed = true;
-                shard.changes += 1;
+                shard.changed = None;
                 std::mem::take(&mut shard.values)
             });
             let named = values.into_values();

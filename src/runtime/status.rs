@@ -169,9 +169,9 @@ impl ActorStatus {
     /// Adds what the actor is registered as.
     pub(super) fn name(&mut self, registered: &Registrations) {
         if let Some(registered) = registered.get(self.task.id()) {
-            self.names.clone_from(&registered.names);
-            self.groups.clone_from(&registered.groups);
-            self.key.clone_from(&registered.key);
+            self.names.clone_from(registered.names());
+            self.groups.clone_from(registered.groups());
+            self.key.clone_from(registered.key());
         }
     }
 

@@ -284,13 +284,13 @@ impl Inner {
             };
             let busy = if self.has_observer() { busy() } else { 0 };
             // Together in one word of a hash: a few workers, and nanoseconds.
-            let own = busy << 8 ^ worker.map_or(0, |worker| worker as u64 + 1);
-            own ^ registered.hash(id, seeds)
+            busy << 8 ^ worker.map_or(0, |worker| worker as u64 + 1)
         };
         let mut walk = MarkedWalk {
             seeds,
             is_whole: plan.wants_whole,
             beside: &beside,
+            registered: &registered.changed,
             each: &mut |actor, has_changed| found.add(self, actor, has_changed),
             ended: Vec::new(),
         };

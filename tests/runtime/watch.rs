@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::join;
 use greenroom::policy::Simulated;
+use greenroom::registry::{Group, Name};
 use greenroom::{
     ActorWait, Address, Changes, Context, Handle, Reply, Runtime, TaskReport, Watch, actor,
 };
@@ -132,12 +133,19 @@ fn a_copy_that_follows_the_items_becomes_the_report(home: &Home) {
     for _ in 0..home.many(100).max(10) {
         for _ in 0..random.usize(..20) {
             let at = random.usize(..actors.len());
-            match random.usize(..6) {
+            let name = Name::owned(random.u8(..9).to_string()).on(&home.runtime);
+            let group = Group::owned(random.u8(..3).to_string()).on(&home.runtime);
+            match random.usize(..10) {
                 0 => actors.extend(spawn_all(home, 1)),
                 1 if actors.len() > 1 => drop(actors.swap_remove(at)),
                 2 => actors[at].kill(),
                 3 => drop(actors[at].tell(Word::Plain)),
-                4 => drop(home.block_on(actors[at].ask(Word::Ask))),
+                // The name may be taken, and the actor may have ended.
+                4 => drop(name.register(&actors[at])),
+                5 => drop(name.unregister()),
+                6 => drop(group.join(&actors[at])),
+                7 => drop(group.leave(&actors[at])),
+                8 => drop(home.block_on(actors[at].ask(Word::Ask))),
                 _ => drop(actors[at].address()),
             }
         }

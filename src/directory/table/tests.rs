@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Wake, Waker};
 
-use super::{HashSeeds, KEPT, NameShard, NameTable, SHARDS, Value};
+use super::{CHANGED_MIN, HashSeeds, KEPT, NameShard, NameTable, SHARDS, Value};
 use crate::actor::{Context, actor};
 use crate::registry::{Group, Name};
 use crate::runtime::Runtime;
@@ -148,4 +148,27 @@ fn a_wait_that_ends_within_the_registration_leaves_no_name() {
         assert!(name.unregister());
         assert_eq!(runtime.inner().directory_made().names.size().0, 0);
     });
+}
+
+#[test]
+fn what_has_changed_is_read_or_everything_after_many_changes() {
+    let table = NameTable::new();
+    let read = |is_first| {
+        let (mut read, are_all) = table.read_changed(is_first, |value: &u32| Some(*value));
+        read.sort();
+        let read = read.iter().map(|(name, value)| (&**name, *value));
+        (format!("{:?}", read.collect::<Vec<_>>()), are_all)
+    };
+    let is = |text: &str, are_all| (text.to_owned(), are_all);
+    table.change("a", |value| *value = 1);
+    assert_eq!(read(true), is(r#"[("a", Some(1))]"#, true));
+    assert_eq!(read(false), is("[]", false));
+    table.change("b", |value| *value = 2);
+    table.change("a", |value| *value = 0);
+    assert_eq!(read(false), is(r#"[("a", None), ("b", Some(2))]"#, false));
+    for _ in 0..=CHANGED_MIN {
+        table.change("b", |value| *value = 3);
+    }
+    assert_eq!(read(false), is(r#"[("b", Some(3))]"#, true));
+    assert_eq!(read(false), is("[]", false));
 }

@@ -6,7 +6,7 @@
 //!
 //! A walk holds the lock of a shard for one cell at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use super::table::NextCell;
@@ -32,6 +32,8 @@ pub(crate) struct MarkedWalk<'a> {
     pub(crate) is_whole: bool,
     /// What else belongs to the state of the cell with this number.
     pub(crate) beside: &'a dyn Fn(u64, &Look) -> u64,
+    /// The numbers of cells of which something else has changed since the look before.
+    pub(crate) registered: &'a HashSet<u64>,
     /// Gets each cell, and whether it is new or has changed.
     pub(crate) each: &'a mut dyn FnMut(SeenActor, bool),
     /// The numbers of the cells that have ended.
@@ -113,12 +115,18 @@ fn end(marks: &mut [CellMark], from: usize, to: usize, ended: &mut Vec<u64>) {
 struct Judged {
     before: CellMark,
     now: CellMark,
+    has_changed: bool,
     seen: Option<SeenActor>,
 }
 
 impl Judged {
     fn note(self, marks: &mut Vec<CellMark>, key: usize, walk: &mut MarkedWalk<'_>) {
-        let Judged { before, now, seen } = self;
+        let Judged {
+            before,
+            now,
+            has_changed,
+            seen,
+        } = self;
         if before != now {
             if marks.len() <= key {
                 marks.resize(key + 1, CellMark::default());
@@ -129,7 +137,7 @@ impl Judged {
             }
         }
         if let Some(seen) = seen {
-            (walk.each)(seen, before != now);
+            (walk.each)(seen, has_changed);
         }
     }
 }
@@ -144,13 +152,18 @@ impl MarkedWalk<'_> {
         };
         let state = self.hash(&look, &waits, (self.beside)(id, &look));
         let now = CellMark { id, state };
-        let is_seen = self.is_whole || before != now;
-        let seen = is_seen.then(|| SeenActor {
+        let has_changed = before != now || self.registered.contains(&id);
+        let seen = (self.is_whole || has_changed).then(|| SeenActor {
             info: cell.info(),
             look,
             waits,
         });
-        Judged { before, now, seen }
+        Judged {
+            before,
+            now,
+            has_changed,
+            seen,
+        }
     }
 
     /// Returns a hash of what a report shows.

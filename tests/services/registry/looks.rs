@@ -15,6 +15,7 @@ in_every_home!(
     a_watch_sees_a_name_taken_and_given_up,
     a_watch_sees_an_actor_join_and_leave_a_group,
     a_name_that_goes_to_another_actor_is_seen_at_both,
+    a_watch_after_another_one_begins_with_the_names_of_now,
     a_status_has_the_text_of_a_key,
     a_watch_makes_the_text_of_a_key_once,
     a_key_whose_text_panics_is_a_question_mark,
@@ -118,6 +119,17 @@ fn a_name_that_goes_to_another_actor_is_seen_at_both(home: &Home) {
     assert_eq!(looked_at(home, one.id()), is(&[], &[], None));
     home.block_on(async { register(&one) });
     follow(home, &mut watch, other.id(), is(&[], &[], None));
+}
+
+fn a_watch_after_another_one_begins_with_the_names_of_now(home: &Home) {
+    let named = home.spawn(actor(idle::<u32>));
+    home.block_on(async { A.register(&named).unwrap() });
+    let mut first = watch(home);
+    follow(home, &mut first, named.id(), is(&["a"], &[], None));
+    drop(first);
+    home.block_on(async { X.join(&named).unwrap() });
+    let mut second = watch(home);
+    follow(home, &mut second, named.id(), is(&["a"], &["x"], None));
 }
 
 /// Returns a set whose keys have texts, and how often one was made.

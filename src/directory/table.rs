@@ -30,6 +30,9 @@ pub(crate) trait Value: Default {
     fn is_empty(&self) -> bool;
 }
 
+/// What was read of names.
+type ReadNames<R> = Vec<(Arc<str>, R)>;
+
 pub(crate) struct NameTable<V> {
     seeds: HashSeeds,
     shards: [CachePadded<SpinLock<NameShard<V>>>; SHARDS],
@@ -168,7 +171,7 @@ impl<V: Value> NameTable<V> {
 
     /// Returns what `read` makes of each name and its value, if that is something. It is called under the
     /// lock of a shard.
-    pub(crate) fn read_all<R>(&self, read: impl Fn(&V) -> Option<R>) -> Vec<(Arc<str>, R)> {
+    pub(crate) fn read_all<R>(&self, read: impl Fn(&V) -> Option<R>) -> ReadNames<R> {
         let mut all = Vec::new();
         for shard in &self.shards {
             shard.with(|shard| all.extend(shard.read(&read)));
@@ -183,7 +186,7 @@ impl<V: Value> NameTable<V> {
         &self,
         is_first: bool,
         read: impl Fn(&V) -> Option<R>,
-    ) -> (Vec<(Arc<str>, Option<R>)>, bool) {
+    ) -> (ReadNames<Option<R>>, bool) {
         let (mut changed, mut is_whole) = (Vec::new(), is_first);
         for shard in &self.shards {
             shard.with(|shard| match shard.changed.replace(Vec::new()) {

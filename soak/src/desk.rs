@@ -11,7 +11,7 @@ use greenroom_cluster::{Distance, RemoteAddress};
 use crate::life;
 use crate::pace::{NOTES, Pace};
 use crate::report::Tallies;
-use crate::shop::{NAME, NODES, SessionNote, builder};
+use crate::shop::{NAME, NODES, SessionNote, builder, open};
 
 static SENT: AtomicU64 = AtomicU64::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -41,7 +41,7 @@ pub fn live(engine: &str, at: &str, folder: &str) {
         builder = builder.seeds([at]);
     }
     greenroom::run(async {
-        let node = builder.open().await.expect("a node that dials");
+        let node = open(builder).await;
         life::begin(tallies);
         let mut pace = Pace::new(NOTES);
         while !life::ends() {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use greenroom::{Context, Reply, spawn};
-use greenroom_cluster::{Nats, Node, NodeBuilder, Remote};
+use greenroom_cluster::{Nats, Node, NodeBuilder, OpenError, Remote};
 use serde::{Deserialize, Serialize};
 
 use crate::report::Tallies;
@@ -80,6 +80,16 @@ pub fn builder(name: &str, engine: &str, at: &str, folder: &str) -> NodeBuilder 
     builder.identity(certificate, key, authority)
 }
 
+/// Opens a node. A server that is stopped, or a busy machine, lets it be tried again.
+pub async fn open(builder: NodeBuilder) -> Node {
+    loop {
+        match builder.clone().open().await {
+            Err(OpenError::Server(_)) => greenroom::time::sleep(LOOK).await,
+            opened => return opened.expect("the options are right, and the address is free"),
+        }
+    }
+}
+
 /// Runs to the order to end.
 pub fn live(engine: &str, at: &str, folder: &str) {
     let mut builder = builder(NODES[0], engine, at, folder);
@@ -87,7 +97,7 @@ pub fn live(engine: &str, at: &str, folder: &str) {
         builder = builder.listen_address(at);
     }
     greenroom::run(async {
-        let node = builder.open().await.expect("the address is free");
+        let node = open(builder).await;
         let actor = spawn!(notes(_));
         let published = node.publish(NAME, &actor).expect("the name is free");
         life::begin(tallies);

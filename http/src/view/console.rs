@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use hyper::header::HeaderValue;
 
+pub(super) use lines::word_of_state;
 pub(super) use section::SectionMaker;
 pub use section::{Section, SectionCell};
 use token::{is_shown, names_no_site};

@@ -81,7 +81,7 @@ pub(super) fn tables<'a>(
         .collect()
 }
 
-/// Returns the row of a service, and the place of its table.
+/// Returns the row of a service, and the index of its table.
 fn row(name: &str, numbers: &ServiceNumbers) -> (usize, Vec<SectionCell>) {
     match numbers {
         ServiceNumbers::Spool(it) => {

@@ -149,8 +149,8 @@ where
     ///
     /// It is called without a lock, once for each actor while the runtime is
     /// [watched](crate::Runtime::watch), and for each actor by [`stats`](crate::Runtime::stats) and the
-    /// like. So a key has no text in memory while nobody looks. A key for which it panics is shown as
-    /// `?`.
+    /// like. So a key has no text in memory in a runtime that is not watched. A key for which the
+    /// function panics is shown as `?`.
     ///
     /// ```
     /// use greenroom::registry::Keyed;

@@ -41,8 +41,8 @@ mod system {
 
     /// An event file for the commands, and the notices of the system about two files.
     ///
-    /// The WAL shows that somebody writes, before it is committed. So who has committed sets the time of
-    /// the file of the shared memory, which nobody syncs.
+    /// The WAL shows that a process writes, before it has committed. So a process that has committed sets
+    /// the time of the file of the shared memory, which is never synced.
     #[derive(Debug)]
     pub(crate) struct Doorbell {
         bell: OwnedFd,

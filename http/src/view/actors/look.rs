@@ -7,6 +7,7 @@ use greenroom::policy::TaskInfo;
 use greenroom::{ActorStatus, Runtime, Stats, TaskReport};
 
 use super::chart::LoadChart;
+use crate::view::console::word_of_state;
 use crate::view::count_book::{ActorCounts, CountBook};
 
 /// How long a look serves all readers, and so the least time between two of them.
@@ -123,15 +124,9 @@ impl ActorsLook {
 }
 
 impl SeenStatus<'_> {
-    /// Returns the word for its state. What a worker runs is known only if something is said of any
-    /// worker. Otherwise those that are ready are called running, too.
+    /// Returns the word for its state.
     pub(super) fn state(&self) -> &'static str {
-        let is_known = || self.look.stats.running.iter().any(Option::is_some);
-        match (self.status.is_dormant, &self.status.thread) {
-            (true, _) => "waiting",
-            (false, None) if is_known() => "ready",
-            (false, _) => "running",
-        }
+        word_of_state(self.status, &self.look.stats)
     }
 
     /// Returns the longest turn: of all if turns are measured, and otherwise of those that were timed.

@@ -12,10 +12,10 @@ use super::section::Section;
 /// The version of the protocol. A viewer refuses another one.
 const PROTOCOL: u32 = 1;
 
-/// The most names and groups that are sent of an actor.
+/// The most names and groups that are sent of an actor: more than anyone reads.
 const NAMES_MAX: usize = 16;
 
-/// The most characters of a text that a program makes at run time.
+/// The most characters of a text that a program makes at run time, so that a line stays small.
 const CHARACTERS_MAX: usize = 200;
 
 /// The first line.
@@ -166,8 +166,6 @@ struct WaitLine<'a> {
 impl<'a> ActorLine<'a> {
     pub(super) fn of(report: &'a TaskReport, actor: &'a ActorStatus, stats: &Stats) -> Self {
         let (task, name) = (&report.task, beginning(&report.task.called()).to_owned());
-        // What runs an actor is known only if something is said of any worker.
-        let is_known = stats.running.iter().any(Option::is_some);
         let sampled = &actor.sampled;
         ActorLine {
             id: task.id(),
@@ -175,11 +173,7 @@ impl<'a> ActorLine<'a> {
             name,
             spawned_at: actor.spawned_at.map(ToString::to_string),
             parent: actor.parent,
-            state: match (actor.is_dormant, &actor.thread) {
-                (true, _) => "waiting",
-                (false, None) if is_known => "ready",
-                (false, _) => "running",
-            },
+            state: word_of_state(actor, stats),
             mailbox: actor.mailbox,
             capacity: actor.capacity,
             counts: stats.is_counting.then(|| ActorCountsLine {
@@ -206,6 +200,17 @@ impl<'a> ActorLine<'a> {
             key: actor.key.as_deref().map(beginning),
             waits: report.waits.iter().map(wait).collect(),
         }
+    }
+}
+
+/// Returns the word for the state of an actor. What a worker runs is known only if something is said of
+/// any worker. Otherwise those that are ready are called running, too.
+pub(in crate::view) fn word_of_state(actor: &ActorStatus, stats: &Stats) -> &'static str {
+    let is_known = || stats.running.iter().any(Option::is_some);
+    match (actor.is_dormant, &actor.thread) {
+        (true, _) => "waiting",
+        (false, None) if is_known() => "ready",
+        (false, _) => "running",
     }
 }
 

@@ -238,10 +238,19 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_29_a_shutdown",
         DEADLOCK,
     ),
-    ("a_thread_is_inside_by_its_role", "model_40", DEADLOCK),
+    (
+        "a_thread_is_inside_by_its_role",
+        "model_40_a_leaving_thread_may_drop",
+        DEADLOCK,
+    ),
     (
         "a_thread_that_is_gone_notifies_nobody",
-        "model_40",
+        "model_40_a_leaving_thread_may_drop",
+        DEADLOCK,
+    ),
+    (
+        "a_late_push_interrupts_no_join",
+        "model_40_a_leaving_thread_may_wait",
         DEADLOCK,
     ),
     ("a_wait_keeps_the_token", "model_41_outer", DEADLOCK),

@@ -216,8 +216,13 @@ impl Inner {
     fn pushed_late(&self) {
         if self.shutdown.is_completed() {
             self.drain();
-        } else if !mutant("a_late_push_is_not_noticed") {
-            self.shutdown.progress();
+        } else {
+            if !mutant("a_late_push_is_not_noticed") {
+                self.shutdown.progress();
+            }
+            if !mutant("a_late_push_interrupts_no_join") {
+                self.threads.interrupt();
+            }
         }
     }
 

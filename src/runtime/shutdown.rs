@@ -245,7 +245,7 @@ impl Inner {
         let blocking = self.blocking.threads();
         self.drain_until(turn_ends, |_| !self.viewers.has_thread());
         let walking = usize::from(self.viewers.has_thread());
-        let leaving = self.threads.join(a_turn_after(deadline));
+        let leaving = self.threads.join(a_turn_after(deadline), || self.drain());
         (pinned + workers + blocking + walking + leaving, staying)
     }
 

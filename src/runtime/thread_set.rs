@@ -25,7 +25,7 @@ use crate::sync::{Condvar, Mutex, Process, mutant};
 
 pub(crate) struct ThreadSet {
     state: Mutex<ThreadLists>,
-    /// Signalled when a thread is gone.
+    /// Signalled when a thread is gone, and by `interrupt`.
     changed: Condvar,
     stack_size: Option<usize>,
 }
@@ -37,6 +37,8 @@ struct ThreadLists {
     leaving: Vec<ThreadId>,
     /// Those that have dropped their thread-locals.
     gone: Vec<ThreadId>,
+    /// `interrupt` was called, and `join` has not seen to it.
+    interrupted: bool,
 }
 
 crate::sync::thread_local! {
@@ -156,11 +158,25 @@ impl ThreadSet {
         }
     }
 
+    /// Makes a thread that waits in `join` call its `drain`.
+    pub(super) fn interrupt(&self) {
+        self.state.lock().interrupted = true;
+        self.changed.notify_all();
+    }
+
     /// Joins the threads that have left, and detaches the rest. Returns how many threads that have
     /// left are not gone by the deadline.
-    pub(crate) fn join(&self, deadline: Option<Instant>) -> usize {
+    ///
+    /// Calls `drain` after each `interrupt`: a thread-local may wait for the drop of what it pushed.
+    pub(crate) fn join(&self, deadline: Option<Instant>, drain: impl Fn()) -> usize {
         let mut state = self.state.lock();
         while !state.leaving.is_empty() {
+            if std::mem::take(&mut state.interrupted) {
+                drop(state);
+                drain();
+                state = self.state.lock();
+                continue;
+            }
             let wait = deadline.map(|deadline| deadline.duration_since(Instant::now()));
             if wait.is_some_and(|wait| wait.is_zero()) {
                 break;

@@ -132,8 +132,14 @@ fn a_message_that_waits_for_the_next_actor_counts(home: &Home) {
 
 fn of_many_actors_with_addresses_elsewhere_calls_find_the_one_without(home: &Home) {
     let count = 3_000;
-    // Some are released meanwhile, or none.
-    for idle in [Duration::from_millis(1), Duration::from_secs(10_000)] {
+    // Some are released meanwhile, or none. The task that releases the one without has an address of it
+    // until the system lets that task go on, so then no number of calls is certain.
+    let no_limit = usize::MAX;
+    let cases = [
+        (Duration::from_millis(1), no_limit),
+        (Duration::from_secs(10_000), 2 * 3_000 / 512),
+    ];
+    for (idle, calls_at_most) in cases {
         let set = options(home, &Book::default()).limit(count as usize);
         let set = set.idle(idle).build().unwrap();
         home.block_on(async {
@@ -153,7 +159,7 @@ fn of_many_actors_with_addresses_elsewhere_calls_find_the_one_without(home: &Hom
                 assert_eq!(free.ask(Order::Look).await.unwrap().1, [0]);
                 drop(free);
                 let calls = (1..).find(|_| set.tell(&key, Order::Add(0)).is_ok());
-                assert!(calls.unwrap() <= 2 * 3_000 / 512, "{calls:?} calls");
+                assert!(calls.unwrap() <= calls_at_most, "{calls:?} calls");
                 held.push(set.get_or_spawn(&key).await.unwrap());
             }
         });

@@ -28,9 +28,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
 /// here: a published package has only its own.
 fn package_sources() -> Vec<PathBuf> {
     let mut found = sources();
-    for package in [
-        "cluster", "console", "durable", "http", "looper", "soak", "tokio",
-    ] {
+    for package in ["cluster", "console", "durable", "http", "soak", "tokio"] {
         let folder = root().with_file_name(package).join("src");
         if folder.is_dir() {
             walk(&folder, &mut found);

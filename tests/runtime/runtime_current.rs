@@ -1,10 +1,11 @@
 //! Which runtime is current, and where no runtime is current.
 
-use greenroom::{Context, Runtime, SpawnProblem, spawn};
+use greenroom::{Context, Runtime, spawn};
 
 use crate::support::{WATCH, drive, panic_of, within};
 
-fn named(name: &str) -> Runtime {
+/// Returns a runtime whose threads have this name.
+pub fn named(name: &str) -> Runtime {
     Runtime::builder()
         .workers(1)
         .thread_name(name)
@@ -13,7 +14,7 @@ fn named(name: &str) -> Runtime {
 }
 
 /// Returns the name of the current runtime.
-fn current() -> String {
+pub fn current() -> String {
     let text = format!("{:?}", Runtime::current());
     text.split('"').nth(1).unwrap().to_owned()
 }
@@ -48,21 +49,6 @@ fn a_panic_of_spawn_has_the_callers_line_and_names_the_actor() {
         assert!(text.contains("\"lost\""), "{text}");
         assert_eq!(file, file!());
         assert_eq!(line, here);
-    });
-}
-
-#[test]
-fn try_spawn_without_a_runtime_returns_the_actor() {
-    within(WATCH, || {
-        let greeting = String::from("hello");
-        let refused = greenroom::actor(move |_cx: Context<()>| async move { greeting })
-            .try_spawn()
-            .unwrap_err();
-        assert_eq!(refused.problem(), SpawnProblem::NoRuntime);
-        let actor = refused.into_inner();
-        let runtime = named("a");
-        let handle = greenroom::actor(actor).on(&runtime).spawn();
-        assert_eq!(drive(handle.join()).unwrap(), "hello");
     });
 }
 

@@ -5,20 +5,8 @@ use std::pin::pin;
 
 use greenroom::{Context, Runtime, spawn};
 
+use crate::runtime_current::{current, named};
 use crate::support::{Drops, Gate, Log, WATCH, panic_of, poll_here, within};
-
-fn named(name: &str) -> Runtime {
-    Runtime::builder()
-        .workers(1)
-        .thread_name(name)
-        .build()
-        .unwrap()
-}
-
-fn current() -> String {
-    let text = format!("{:?}", Runtime::current());
-    text.split('"').nth(1).unwrap().to_owned()
-}
 
 /// Returns the name of the runtime on which a spawned task runs.
 async fn spawned() -> String {

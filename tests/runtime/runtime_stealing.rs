@@ -366,31 +366,6 @@ fn each_kind_of_queue_wakes_a_sleeping_worker() {
 }
 
 #[test]
-fn a_deadline_fires_while_the_worker_that_armed_it_blocks() {
-    within(WATCH, || {
-        for _ in 0..20 {
-            let runtime = runtime(2);
-            let (armed, fired) = (Gate::default(), Gate::default());
-            let (arms, opens) = (armed.clone(), fired.clone());
-            drive(runtime.spawn(async move {
-                let sleeper = greenroom::spawn(async move {
-                    let mut sleep = greenroom::time::sleep(Duration::from_millis(2));
-                    let _ = crate::support::poll_here(&mut sleep).await;
-                    arms.open();
-                    sleep.await;
-                    opens.open();
-                });
-                sleeper.detach();
-                // The task may run on this worker or on the other one; in the second case this
-                // worker blocks.
-                armed.wait().await;
-                fired.pass();
-            }));
-        }
-    });
-}
-
-#[test]
 fn all_workers_run_tasks_that_one_task_spawns() {
     within(WATCH, || {
         for workers in [2, 4] {

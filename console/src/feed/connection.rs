@@ -11,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::Sender;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::{Endpoint, Fed, LineJoiner};
@@ -122,10 +123,11 @@ async fn read_from(
 ) -> Result<Infallible, FetchProblem> {
     let io = TokioIo::new(stream);
     let (mut requests, connection) = in_time(hyper::client::conn::http1::handshake(io)).await?;
-    // It ends when `requests` and the body are dropped.
-    let _driver = AbortOnDrop(tokio::spawn(async {
+    // Its task ends with this function.
+    let mut driver = JoinSet::new();
+    driver.spawn(async {
         let _ = connection.await;
-    }));
+    });
     let request = request(host, token)?;
     let response = in_time(requests.send_request(request)).await?;
     let mut body = accepted(response)?;
@@ -206,13 +208,4 @@ fn accepted(response: Response<Incoming>) -> Result<Incoming, FetchProblem> {
         status => format!("the program answers {status}"),
     };
     Err(FetchProblem::Final(text))
-}
-
-/// A task that ends with its owner.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_std_have_the_names_of_document_2() {
+    fn types_of_std_have_the_names_of_layer_cake() {
         assert_eq!(both::<Vec<Vec<f64>>>(), "vector<vector<float8>>");
         assert_eq!(
             both::<HashMap<String, Option<u8>>>(),

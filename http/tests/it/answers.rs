@@ -339,7 +339,7 @@ const SHOWN: &str = r#"{
 }"#;
 
 #[test]
-fn an_envelope_has_the_bytes_that_document_2_shows() {
+fn an_envelope_has_the_bytes_that_layer_cake_shows() {
     let made = |mut cx: Context<(Xy, Reply<Vec<Vec<f64>>>)>| async move {
         let mut numbers = [
             0.7121297344671714,

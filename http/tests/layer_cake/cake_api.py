@@ -1,4 +1,4 @@
-# The messages of document 2, and one with a map.
+# The messages of the texture server, and one with a map.
 import layer_cake as lc
 
 class Xy(object):

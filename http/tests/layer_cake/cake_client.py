@@ -1,4 +1,4 @@
-# A client of document 2, which asks three questions and prints the answers.
+# A client of the texture server on layer_cake, which asks three questions and prints the answers.
 import layer_cake as lc
 from cake_api import Xy, Count
 

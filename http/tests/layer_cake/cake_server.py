@@ -1,4 +1,4 @@
-# The server of document 2, in its four variants: one object, an object a request, a worker, a spool.
+# The texture server on layer_cake, in its four variants: one object, an object a request, a worker, a spool.
 import layer_cake as lc
 from cake_api import Xy, Count, table_type, count_type
 

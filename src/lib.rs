@@ -84,7 +84,7 @@
 //! - [`looper`]: serial queues with priorities, and locks that are granted before a task runs.
 //! - [`machine`]: state machines that save messages which come too early.
 //! - [`market`]: a board of jobs that may block, with priorities, and one job of a key at a time.
-//! - [`registry`]: names for actors and for groups of actors.
+//! - [`registry`]: names for actors and for groups of actors, and an actor for each key.
 //! - [`request`]: several requests at once, one after another, or one until it succeeds.
 //! - [`spool`]: pools of worker actors, with limits for their load.
 //! - [`supervise`]: restarts of one actor, or of several together.

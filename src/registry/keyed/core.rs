@@ -163,8 +163,8 @@ impl<K, M> KeyedCore<K, M> {
         before
     }
 
-    /// Counts one more actor, if the limit has a place for it. The caller locks the shard of its key:
-    /// so another caller finds the key, or the place.
+    /// Counts one more actor, if the limit has room for it. The caller locks the shard of its key:
+    /// so another caller finds the key, or the room.
     pub(super) fn count(&self) -> bool {
         let one_more = |open: usize| (open < self.limit).then(|| open + 1);
         // Relaxed: only the count matters.

@@ -48,8 +48,8 @@ impl Driver for ReactorDriver {
 /// Returns a driver with which the workers of a runtime wait for sockets.
 ///
 /// A server works on any runtime. On one with this driver, a request costs less, since no other
-/// thread wakes the worker for it. A worker that has nothing to do waits for the sockets of the
-/// whole process. Deadlines are up to a millisecond late then, and never early.
+/// thread wakes the worker for it. A worker that has nothing to do waits for the connections of all
+/// servers and clients of the process. Deadlines are up to a millisecond late then, and never early.
 ///
 /// ```
 /// let runtime = greenroom::Runtime::builder().driver(greenroom_http::driver()).build();

@@ -49,7 +49,7 @@ pub struct Limits {
     pub in_flight: usize,
     /// Requests of a connection, which is closed after the last one: 1000.
     pub requests_a_connection: u64,
-    /// The time for a head, the first one from the begin of the connection on: 5 s. A part of a head
+    /// The time for a head, the first one from the beginning of the connection on: 5 s. A part of a head
     /// is answered with 408, nothing with a close.
     pub head_time: Duration,
     /// The time for a body: 30 s. A longer one is answered with 408.

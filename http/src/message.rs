@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(empty.unwrap().status(), 204);
         let why = "the response has no final status";
         assert_eq!(HttpResponse::new(101, "").complete().unwrap_err(), why);
-        // What is no status at all is one from the begin.
+        // What is no status at all is one from the beginning.
         assert_eq!(HttpResponse::new(7, "").complete().unwrap().status(), 500);
     }
 }

@@ -101,6 +101,16 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
 
     /// Gives a request to the spool as [`tell`](Spool::tell) does. It waits for nothing, since a
     /// spool without room refuses.
+    ///
+    /// # Errors
+    /// [`SendError`] with the request, if the spool stops or has ended. All other outcomes reach the
+    /// reply.
+    ///
+    /// # Panics
+    /// As [`Address::send`].
+    ///
+    /// # Cancel safety
+    /// As [`Address::send`].
     pub fn send(
         &self,
         question: Q,

@@ -164,6 +164,9 @@ impl NodeBuilder {
     ///
     /// # Errors
     /// [`OpenError`] says which option is impossible, or what the system refuses.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the node closes.
     pub async fn open(self) -> Result<Node, OpenError> {
         self.check()?;
         let (hello, limits) = (self.hello(), self.limits);

@@ -60,6 +60,7 @@ const LAST_TASKS: Duration = Duration::from_millis(100);
 /// several holders, and none is preferred. In a partition both sides go on, and each finds the
 /// actors of its own side. So a name is no singleton, and it is no lock.
 #[derive(Clone)]
+#[must_use = "a node closes when its last handle is dropped"]
 pub struct Node {
     inner: Arc<OpenNode>,
 }

@@ -115,6 +115,7 @@ impl LeaseBuilder {
 /// #     program(Store::simulated(&file).open().await.unwrap()).await.unwrap();
 /// # });
 /// ```
+#[must_use = "a lease that is dropped is given up"]
 pub struct Lease {
     held: Arc<HeldLease>,
     /// It ends when it is dropped.

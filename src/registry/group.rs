@@ -84,6 +84,7 @@ impl<M> Group<M> {
     /// Returns the same group on this runtime, whichever is current.
     ///
     /// It does not keep the runtime alive.
+    #[must_use = "this group stays as it is"]
     pub fn on(&self, runtime: &Runtime) -> Self {
         Group {
             on: Some(runtime.inner().clone()),

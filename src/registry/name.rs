@@ -83,6 +83,7 @@ impl<M> Name<M> {
     /// assert_eq!(ECHO.get(), Err(LookupError::NoRuntime)); // none is current here
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[must_use = "this name stays as it is"]
     pub fn on(&self, runtime: &Runtime) -> Self {
         Name {
             on: Some(runtime.inner().clone()),

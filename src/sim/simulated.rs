@@ -46,6 +46,7 @@ use crate::sync::Mutex;
 /// });
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
+#[must_use = "a simulation does nothing until it is run"]
 pub struct Simulated {
     pub(crate) plan: Plan,
     /// The order of the run, if it is not drawn.

@@ -36,6 +36,7 @@ pub enum NameChange {
 ///
 /// A name that comes and goes between two calls of [`next`](NameWatch::next) may not be reported.
 #[derive(Debug)]
+#[must_use = "a watch that is dropped sees nothing"]
 pub struct NameWatch {
     state: Weak<NodeState>,
     prefix: String,

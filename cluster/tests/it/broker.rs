@@ -239,6 +239,6 @@ fn options_of_sockets_are_an_error_at_another_engine() {
         let opened = node.clone().seeds(["127.0.0.1:7447"]).open().await;
         let error = opened.unwrap_err().to_string();
         assert!(error.contains("no options of sockets"), "{error}");
-        node.open().await.unwrap();
+        drop(node.open().await.unwrap());
     });
 }

@@ -60,6 +60,7 @@ use crate::view::{METRICS_PATH, Mount};
 /// .unwrap();
 /// ```
 #[derive(Debug)]
+#[must_use = "a server that is dropped stops"]
 pub struct Server {
     address: Address<ListenerEvent>,
     local: SocketAddr,

@@ -31,9 +31,9 @@ fn only_an_exposed_server_listens_where_other_machines_reach_it() {
         assert_eq!(error.address(), address);
     }
     for address in ["127.0.0.1:0", "localhost:0"] {
-        listen(Server::bind(address)).unwrap();
+        drop(listen(Server::bind(address)).unwrap());
     }
-    listen(Server::bind("0.0.0.0:0").expose()).unwrap();
+    drop(listen(Server::bind("0.0.0.0:0").expose()).unwrap());
 }
 
 #[test]

@@ -38,6 +38,7 @@ use crate::time::{RetryIntervals, Sleep};
 ///     divider.join().await.unwrap();
 /// });
 /// ```
+#[must_use = "rules do nothing until an actor is spawned with them"]
 pub struct Restarts<T> {
     rule: Rule<T>,
     /// At most this many restarts within the window.

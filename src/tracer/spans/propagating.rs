@@ -25,6 +25,7 @@ use crate::sync::Mutex;
 /// How the span in which a message is handled is tied to the span that was current where the message
 /// was sent, for [`Tracing::propagating`].
 #[derive(Clone)]
+#[must_use = "it does nothing until a tracer has it"]
 pub struct Propagation {
     tie: Tie,
     remote: Option<RemoteContexts>,

@@ -91,7 +91,7 @@ fn an_older_file_is_brought_up_to_date_with_what_is_in_it() {
         drop(connection);
         let store = open(&path).await.unwrap();
         assert_eq!(store.statuses().await.unwrap()[0].name, "texts");
-        store.lease("new in version 2").hold().await.unwrap();
+        drop(store.lease("new in version 2").hold().await.unwrap());
     });
 }
 

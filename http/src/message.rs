@@ -29,6 +29,7 @@ pub struct HttpRequest {
 /// assert_eq!(page.status, 200);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpResponse {
     /// The status, from 200 to 599.
     pub status: StatusCode,

@@ -114,6 +114,7 @@ const SAVED: usize = 16_384;
 
 /// What follows after a message of a [`Machine`].
 #[must_use = "a machine returns what follows"]
+#[non_exhaustive]
 pub enum Next<A: Machine> {
     /// The state changes. Saved messages come again now, oldest first, and before any other one.
     ///
@@ -152,6 +153,7 @@ impl<A: Machine> fmt::Debug for Next<A> {
 
 /// A [machine](Machine) that has ended, as [`join`](crate::Handle::join) returns it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Ended<A: Machine> {
     /// The value with which the machine [has ended](Next::Done) by itself. `None` if its mailbox
     /// was closed first.

@@ -90,7 +90,7 @@ impl<M: Send + 'static> Address<M> {
     }
 }
 
-/// What [`on_answer`](crate::Context::on_answer) takes: a [`Request`].
+/// What [`on_answer`](crate::Context::on_answer) takes: a [`Request`]. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "`on_answer` takes a request, which borrows nothing",
     label = "this is no `Request`",
@@ -99,9 +99,15 @@ impl<M: Send + 'static> Address<M> {
             `counter.request(|reply| CounterMessage::find(key, reply))` for `counter.find(key)`",
     note = "`on_return` takes any other future"
 )]
-pub trait OwnedRequest<T>: Into<Request<T>> {}
+pub trait OwnedRequest<T>: Into<Request<T>> + sealed::Sealed {}
 
 impl<T> OwnedRequest<T> for Request<T> {}
+
+impl<T> sealed::Sealed for Request<T> {}
+
+mod sealed {
+    pub trait Sealed {}
+}
 
 struct Question<M, F> {
     address: Address<M>,

@@ -3,6 +3,7 @@
 //! While it waits, the runtime here is not quiescent, so deadlock detection does not end asks that
 //! wait for another machine.
 
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -86,6 +87,14 @@ pub struct RemoteAsk<'a, M, T, F> {
     question: F,
     timeout: Option<Duration>,
     types: PhantomData<fn(T) -> M>,
+}
+
+impl<M, T, F> fmt::Debug for RemoteAsk<'_, M, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteAsk")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a, M, T, F> RemoteAsk<'a, M, T, F>

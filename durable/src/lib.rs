@@ -25,6 +25,7 @@
 //!   [token](TakenJob::token).
 
 #![cfg_attr(not(test), forbid(unsafe_code))]
+#![warn(missing_debug_implementations)]
 
 mod dead;
 mod engine;

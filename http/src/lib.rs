@@ -64,6 +64,7 @@
 //! understood in two ways are refused.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod client;
 mod counts;

@@ -2,6 +2,7 @@
 //!
 //! It looks again whenever a name or a link has come or gone.
 
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -36,6 +37,15 @@ pub struct Lookup<M> {
     name: String,
     timeout: Duration,
     message: PhantomData<fn(M)>,
+}
+
+impl<M> fmt::Debug for Lookup<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookup")
+            .field("name", &self.name)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<M: Remote> Lookup<M> {

@@ -1,6 +1,7 @@
 //! The options of a server, and the server.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -155,6 +156,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.address.tell(ListenerEvent::Stop(None));
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.place.name();
+        f.debug_tuple("ServerBuilder").field(&place).finish()
     }
 }
 

@@ -166,10 +166,9 @@ impl StoreOpenProblem {
     }
 }
 
-impl fmt::Display for StoreOpenError {
+impl fmt::Display for StoreOpenProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path.display())?;
-        match &self.why {
+        match self {
             StoreOpenProblem::Network { system } => {
                 write!(
                     f,
@@ -195,6 +194,12 @@ impl fmt::Display for StoreOpenError {
             StoreOpenProblem::System(why) => f.write_str(why),
             StoreOpenProblem::Store(problem) => problem.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for StoreOpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.why)
     }
 }
 

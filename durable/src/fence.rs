@@ -6,5 +6,5 @@ use crate::records::command::RawFence;
 ///
 /// A [job](crate::TakenJob::fence) and a [lease](crate::Lease::fence) have one. It fences only within
 /// its own store: elsewhere, compare tokens.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence(pub(crate) RawFence);

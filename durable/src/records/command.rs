@@ -171,7 +171,7 @@ pub(crate) struct Append {
 }
 
 /// What has to be in the same hands still, so that a change is made.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RawFence {
     Job { seq: i64, token: i64 },
     Lease { name: String, token: i64 },

@@ -102,7 +102,12 @@ fn a_database_of_another_program_is_refused_and_not_changed() {
         connection.execute_batch("CREATE TABLE theirs(x)").unwrap();
         drop(connection);
         let before = std::fs::read(&path).unwrap();
-        assert_eq!(open(&path).await.unwrap_err(), StoreOpenProblem::Foreign);
+        let problem = open(&path).await.unwrap_err();
+        assert_eq!(problem, StoreOpenProblem::Foreign);
+        assert_eq!(
+            problem.to_string(),
+            "the file is a database of another program"
+        );
         assert_eq!(std::fs::read(&path).unwrap(), before);
     });
 }

@@ -98,5 +98,5 @@ pub use error::{LockDetail, LockError, PostError, PostProblem, TaskError};
 pub use handle::{Looper, Posting, WeakLooper};
 pub use job::Posted;
 pub use lock::{Guarded, Lock};
-pub use table::LooperStats;
+pub use table::LooperStatus;
 pub use world::World;

@@ -54,5 +54,5 @@ pub use builder::MarketBuilder;
 pub use error::{JobError, OfferError, TryOfferError};
 pub use handle::Market;
 pub use job::{Job, JobHandle};
-pub use status::Status;
+pub use status::MarketStatus;
 pub use worker::is_cancelled;

@@ -13,7 +13,7 @@ use super::job::{Posted, PostedJob, with_current};
 use super::lane::{Lane, Steward};
 use super::lock::{Guarded, Lock};
 use super::monitor::Monitor;
-use super::table::{LooperStats, LooperTable};
+use super::table::{LooperStatus, LooperTable};
 use super::work::{TypedJob, done};
 use super::world::World;
 use crate::actor::ActorBuilder;
@@ -165,8 +165,8 @@ impl Controller {
     }
 
     /// Returns the state of the controller. It looks at each looper.
-    pub fn stats(&self) -> LooperStats {
-        self.0.look(|table| table.stats())
+    pub fn status(&self) -> LooperStatus {
+        self.0.look(|table| table.status())
     }
 
     /// Accepts no more tasks, and waits until all that were posted have ended.
@@ -296,7 +296,7 @@ impl fmt::Debug for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Controller")
             .field("id", &self.0.id)
-            .field("stats", &self.stats())
+            .field("status", &self.status())
             .finish()
     }
 }

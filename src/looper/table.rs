@@ -79,10 +79,10 @@ pub(super) struct LooperTable {
     pub(super) is_over: bool,
 }
 
-/// The state of a controller, as [`Controller::stats`](super::Controller::stats) returns it.
+/// The state of a controller, as [`Controller::status`](super::Controller::status) returns it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LooperStats {
+pub struct LooperStatus {
     /// The number of loopers.
     pub loopers: usize,
     /// The number of loopers whose next task could begin or go on.
@@ -442,22 +442,22 @@ impl LooperTable {
         follow_up.wake(self.lanes.summon(&mut self.steward));
     }
 
-    pub(super) fn stats(&self) -> LooperStats {
-        let mut stats = LooperStats {
+    pub(super) fn status(&self) -> LooperStatus {
+        let mut status = LooperStatus {
             loopers: self.loopers.len(),
             locks_held: self.held,
             is_world_stopped: self.is_world_stopped(),
-            ..LooperStats::default()
+            ..LooperStatus::default()
         };
         for (_, looper) in &self.loopers {
             match looper.phase() {
-                LooperPhase::Ready { .. } | LooperPhase::Resumed => stats.ready += 1,
-                LooperPhase::Running { .. } => stats.running += 1,
-                LooperPhase::Waiting { .. } => stats.waiting += 1,
+                LooperPhase::Ready { .. } | LooperPhase::Resumed => status.ready += 1,
+                LooperPhase::Running { .. } => status.running += 1,
+                LooperPhase::Waiting { .. } => status.waiting += 1,
                 _ => {}
             }
         }
-        stats
+        status
     }
 
     /// Lets the loopers go on that were granted a lock. Each change ends with this; parts of one call

@@ -107,9 +107,9 @@ fn a_looper_that_keeps_a_shared_lock_ends_without_a_look_at_the_others() {
         let post = |looper: &Looper| looper.with(lock.shared().keep()).post(|()| ()).unwrap();
         let posted: Vec<_> = loopers.iter().map(post).collect();
         run_until(&monitor, || posted.last().is_some_and(Posted::is_finished));
-        assert_eq!(monitor.look(|table| table.stats().locks_held), 1);
+        assert_eq!(monitor.look(|table| table.status().locks_held), 1);
         drop(loopers);
-        assert_eq!(monitor.look(|table| table.stats().locks_held), 0);
+        assert_eq!(monitor.look(|table| table.status().locks_held), 0);
     });
 }
 
@@ -130,7 +130,7 @@ fn a_guard_that_outlives_its_task_looks_at_no_other_holder() {
             };
             assert_eq!(*value, 7);
         }
-        assert_eq!(monitor.look(|table| table.stats().locks_held), 0);
+        assert_eq!(monitor.look(|table| table.status().locks_held), 0);
     });
 }
 

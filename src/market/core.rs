@@ -12,7 +12,7 @@ use super::board::JobTicket;
 use super::error::JobError;
 use super::job::JobMarket;
 use super::state::{Aftermath, MarketLimits, MarketPhase, MarketState};
-use super::status::Status;
+use super::status::MarketStatus;
 use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::{Instant, RealTime};
@@ -212,7 +212,7 @@ impl<K: Send + 'static> MarketCore<K> {
     }
 
     #[track_caller]
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> MarketStatus {
         self.process.check();
         self.state().status(&self.limits)
     }

@@ -17,7 +17,7 @@ use super::error::{OfferError, TryOfferError};
 use super::job::{Job, JobHandle};
 use super::offer::Offered;
 use super::state::MarketPhase;
-use super::status::Status;
+use super::status::MarketStatus;
 use super::worker;
 use crate::contain::{KeptWaker, contain};
 use crate::park;
@@ -204,7 +204,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
 
     /// Returns the state of the market. It changes nothing.
     #[doc(alias = "Operating")]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> MarketStatus {
         self.0.0.status()
     }
 }

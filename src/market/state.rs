@@ -11,7 +11,7 @@ use slab::Slab;
 use super::board::{Board, BoardRules, JobTicket};
 use super::cell::{JobAttempt, Work};
 use super::error::JobError;
-use super::status::Status;
+use super::status::MarketStatus;
 use super::worker::MarketWorker;
 use crate::contain::{KeptWaker, contain};
 use crate::directory::HashedKey;
@@ -143,8 +143,8 @@ impl<K> MarketState<K> {
         }
     }
 
-    pub(super) fn status(&self, limits: &MarketLimits) -> Status {
-        Status {
+    pub(super) fn status(&self, limits: &MarketLimits) -> MarketStatus {
+        MarketStatus {
             waiting: self.board.len(),
             delayed: self.board.later(),
             running: self.running.len(),

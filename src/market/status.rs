@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The state of a market at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Status {
+pub struct MarketStatus {
     /// The number of jobs that wait. 0 when the market was stopped.
     pub waiting: usize,
     /// How many of `waiting` are not due: those with a [delay](super::Job::after), and those that

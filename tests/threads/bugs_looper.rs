@@ -119,7 +119,7 @@ fn a_shutdown_ends_a_closed_looper_whose_next_lock_is_closed() {
         drop(second);
         controller.shutdown().await;
         assert!(matches!(task.await, Err(TaskError::Lock(_))));
-        assert_eq!(controller.stats().loopers, 0);
+        assert_eq!(controller.status().loopers, 0);
     });
 }
 
@@ -227,13 +227,13 @@ struct Asks(Controller);
 
 impl Wake for Asks {
     fn wake(self: Arc<Self>) {
-        self.0.stats();
+        self.0.status();
     }
 }
 
 impl Drop for Asks {
     fn drop(&mut self) {
-        self.0.stats();
+        self.0.status();
     }
 }
 

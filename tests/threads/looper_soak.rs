@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use greenroom::Runtime;
 use greenroom::looper::{
-    self, Controller, Guarded, LockError, Looper, LooperStats, PostProblem, Posted, TaskError,
+    self, Controller, Guarded, LockError, Looper, LooperStatus, PostProblem, Posted, TaskError,
 };
 
 use crate::support::{Dropped, Drops, WATCH, keep_bombs_quiet, poll_once, within};
@@ -317,7 +317,7 @@ fn nothing_is_lost_while_ten_thousand_loopers_come_and_go() {
             }
             controller.shutdown().await;
         });
-        assert_eq!(controller.stats(), LooperStats::default());
+        assert_eq!(controller.status(), LooperStatus::default());
         drop(runtime);
         shared.ledger.check();
         assert_eq!(shared.tasks.count(), get(&shared.ledger.offered));

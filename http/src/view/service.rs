@@ -25,7 +25,7 @@ pub type ServiceReader = dyn Fn() -> ServiceNumbers + Send + Sync;
 #[derive(Debug)]
 pub enum ServiceNumbers {
     Spool(SpoolStatus),
-    Market(market::Status),
+    Market(market::MarketStatus),
     /// The number of keys.
     Keyed(usize),
 }

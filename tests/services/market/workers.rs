@@ -113,7 +113,7 @@ fn a_worker_without_a_job_dies_at_once_or_lingers() {
 #[test]
 fn a_worker_that_finds_no_job_is_gone_before_the_last_result_is_seen() {
     /// Looks at the market when it is woken, on the thread of the worker.
-    struct Looks(Market<u32>, Log<market::Status>);
+    struct Looks(Market<u32>, Log<market::MarketStatus>);
     impl Wake for Looks {
         fn wake(self: Arc<Self>) {
             self.1.add(self.0.status());

@@ -520,7 +520,7 @@ fn loopers() -> Vec<View> {
             let (end, ends) = futures::channel::oneshot::channel::<()>();
             let other = controller.looper();
             let holder = other.with(lock.exclusive()).spawn(|()| ends).unwrap();
-            while controller.stats().locks_held == 0 {
+            while controller.status().locks_held == 0 {
                 yield_now().await;
             }
             let posts = looper.with(lock.exclusive()).post(|()| ());
@@ -546,7 +546,7 @@ fn loopers() -> Vec<View> {
             let looper = controller.looper();
             let watched = controller.clone();
             tells_first(one, move || drop(looper));
-            look(move || watched.stats().loopers == 0 && controller.stats().ready == 0)
+            look(move || watched.status().loopers == 0 && controller.status().ready == 0)
         }),
         view("the end of a posted task", move |one| async move {
             let controller = controller();

@@ -90,7 +90,7 @@ fn a_result_that_an_earlier_task_has_polled_is_a_wait_of_the_task_that_awaits_it
         let waits = first.unwrap().await.unwrap().unwrap();
         assert_eq!(polls.attempt(lock.exclusive()), Ok(true));
         held.end().await;
-        wait_for(|| controller.stats().waiting == 1).await;
+        wait_for(|| controller.status().waiting == 1).await;
         let second = polls.spawn(async move { deadlock(waits.await) });
         assert_eq!(
             second.unwrap().await.unwrap(),
@@ -144,7 +144,7 @@ fn a_result_that_was_polled_and_passed_on_is_no_wait_of_the_first() {
         let mut read = given.await.unwrap();
         assert!(poll_here(&mut read).await.is_pending());
         held.end().await;
-        wait_for(|| controller.stats().waiting == 1 || read.is_finished()).await;
+        wait_for(|| controller.status().waiting == 1 || read.is_finished()).await;
         until.open();
         assert_eq!(read.await.unwrap(), 1);
         first.unwrap().await.unwrap();
@@ -347,7 +347,7 @@ fn without_detection_a_cycle_waits_until_it_is_undone() {
         assert_eq!(two.attempt(right.exclusive()), Ok(true));
         let first = one.with(right.shared()).post(|()| 1).unwrap();
         let second = two.with(left.shared()).post(|()| 2).unwrap();
-        assert_eq!(controller.stats().waiting, 2);
+        assert_eq!(controller.status().waiting, 2);
         assert!(second.cancel());
         two.unlock(&right).unwrap();
         assert_eq!(first.await.unwrap(), 1);

@@ -58,7 +58,7 @@ struct Curious(Controller);
 
 impl Curious {
     fn look(&self) {
-        assert!(self.0.stats().loopers < 10);
+        assert!(self.0.status().loopers < 10);
     }
 }
 

@@ -44,7 +44,7 @@ fn a_closed_looper_runs_what_is_queued_and_then_releases_its_locks() {
         assert_eq!((log.take(), looper.len()), (vec![1, 2], 0));
         assert_eq!(other.attempt(lock.exclusive()), Ok(true));
         looper.close().await;
-        assert_eq!(controller.stats().loopers, 1);
+        assert_eq!(controller.status().loopers, 1);
     });
 }
 
@@ -81,7 +81,7 @@ fn the_last_handle_of_a_looper_closes_it_and_not_an_earlier_one() {
         assert!(weak.upgrade().is_none());
         held.end().await;
         last.await.unwrap();
-        wait_for(|| controller.stats().loopers == 0).await;
+        wait_for(|| controller.status().loopers == 0).await;
         assert_eq!(log.take(), [1, 2]);
     });
 }
@@ -107,7 +107,7 @@ fn a_looper_may_be_closed_and_dropped_in_its_own_tasks() {
             assert_eq!(behind.await.unwrap(), 5);
         }
         looper.close().await;
-        assert_eq!(controller.stats().loopers, 0);
+        assert_eq!(controller.status().loopers, 0);
     });
 }
 
@@ -243,8 +243,8 @@ fn a_shutdown_runs_what_was_posted_and_may_be_called_again() {
         assert!(world.is_finished());
         controller.shutdown().await;
         assert_eq!(
-            controller.stats(),
-            greenroom::looper::LooperStats::default()
+            controller.status(),
+            greenroom::looper::LooperStatus::default()
         );
     });
 }
@@ -279,7 +279,7 @@ fn a_shutdown_ends_a_cycle_that_was_not_looked_for() {
             two.with(left.shared()).post(|it| *it).unwrap(),
         ];
         yield_now().await;
-        assert_eq!(controller.stats().waiting, 2);
+        assert_eq!(controller.status().waiting, 2);
         controller.shutdown().await;
         let [one, two] = waits;
         deadlock(one.await);

@@ -31,7 +31,7 @@ fn a_guard_that_is_dropped_gives_the_lock_back_while_its_task_goes_on() {
         assert_eq!(read.await.unwrap(), 2);
         until.open();
         task.unwrap().await.unwrap();
-        assert_eq!(controller.stats().locks_held, 0);
+        assert_eq!(controller.status().locks_held, 0);
     });
 }
 
@@ -88,7 +88,7 @@ fn the_looper_of_a_carried_guard_waits_for_the_lock_like_any_other() {
         let guard = carry_out(&looper, &value).await;
         assert_eq!(looper.attempt(value.shared()), Ok(false));
         let again = looper.with(value.exclusive()).post(|value| *value).unwrap();
-        assert_eq!(controller.stats().waiting, 1);
+        assert_eq!(controller.status().waiting, 1);
         drop(guard);
         assert_eq!(again.await.unwrap(), 1);
     });
@@ -107,11 +107,11 @@ fn a_guard_of_a_kept_lock_may_leave_its_task_and_the_looper_keeps_the_lock() {
         let error = lock_error(used.unwrap().await);
         assert_eq!(error.to_string(), "keeps already holds or requests value");
         drop(guard);
-        assert_eq!(controller.stats().locks_held, 1);
+        assert_eq!(controller.status().locks_held, 1);
         let read = looper.with(value.held_shared()).post(|value| *value);
         assert_eq!(read.unwrap().await.unwrap(), 1);
         looper.unlock(&value).unwrap();
-        assert_eq!(controller.stats().locks_held, 0);
+        assert_eq!(controller.status().locks_held, 0);
     });
 }
 
@@ -203,7 +203,7 @@ fn a_task_that_panics_when_it_makes_its_future_gives_its_guards_back() {
             matches!(outcome, Err(TaskError::Panicked(_))),
             "{outcome:?}"
         );
-        assert_eq!(controller.stats().locks_held, 0);
+        assert_eq!(controller.status().locks_held, 0);
         let world = controller.stop_the_world(|_| 3).unwrap();
         assert_eq!(world.await.unwrap(), 3);
     });
@@ -230,7 +230,7 @@ fn a_refused_task_with_guards_leaves_no_trace_of_them() {
         assert!(ready.cancel());
         held.end().await;
         world.await.unwrap();
-        wait_for(|| controller.stats().locks_held == 0).await;
+        wait_for(|| controller.status().locks_held == 0).await;
         controller.stop_the_world(|_| ()).unwrap().await.unwrap();
     });
 }

@@ -27,7 +27,7 @@ async fn granted<const N: usize>(requests: [(u8, bool); N]) -> Vec<u32> {
         };
         takes(&controller.looper(), priority, claim, &log, number);
     }
-    assert_eq!(controller.stats().waiting, N);
+    assert_eq!(controller.status().waiting, N);
     keeps.unlock(&lock).unwrap();
     controller.shutdown().await;
     log.take()
@@ -85,7 +85,7 @@ fn a_wait_for_a_lock_takes_no_lane_and_holds_up_only_its_looper() {
         let behind = note(&waits, &log, 2);
         assert_eq!(other.post(|| 5).unwrap().await.unwrap(), 5);
         keeps.post(|| ()).unwrap().await.unwrap();
-        let stats = controller.stats();
+        let stats = controller.status();
         assert_eq!((stats.waiting, stats.locks_held, stats.running), (1, 1, 0));
         assert_eq!((log.len(), waits.len()), (0, 2));
         keeps.unlock(&lock).unwrap();
@@ -131,7 +131,7 @@ fn a_newcomer_waits_behind_an_exclusive_request_while_readers_hold_the_lock() {
         takes(lower, 0, lock.shared(), &log, 3);
         takes(higher, 2, lock.shared(), &log, 4);
         wait_for(|| log.len() == 1).await;
-        assert_eq!((log.take(), controller.stats().waiting), (vec![4], 3));
+        assert_eq!((log.take(), controller.status().waiting), (vec![4], 3));
         assert_eq!(higher.attempt(lock.shared()), Ok(false));
         reads.unlock(&lock).unwrap();
         wait_for(|| log.len() == 3).await;
@@ -152,7 +152,7 @@ fn a_cancelled_exclusive_request_frees_those_behind_it() {
         assert_eq!(reads.attempt(value.shared()), Ok(true));
         let write = writes.with(value.exclusive()).post(|_| ()).unwrap();
         let read = behind.with(value.shared()).post(|value| *value).unwrap();
-        assert_eq!(controller.stats().waiting, 2);
+        assert_eq!(controller.status().waiting, 2);
         assert!(write.cancel());
         assert_eq!(read.await.unwrap(), 3);
         assert!(!write.cancel());
@@ -174,7 +174,7 @@ fn a_request_enters_the_line_when_its_task_is_the_next_one() {
         takes(&early, 0, lock.exclusive(), &log, 1);
         takes(&late, 0, lock.exclusive(), &log, 2);
         held.end().await;
-        wait_for(|| controller.stats().waiting == 2).await;
+        wait_for(|| controller.status().waiting == 2).await;
         keeps.unlock(&lock).unwrap();
         wait_for(|| log.len() == 2).await;
         assert_eq!(log.take(), [2, 1]);
@@ -200,7 +200,7 @@ fn a_task_that_finds_its_free_lock_taken_when_it_begins_enters_the_line_then() {
         });
         let held = held.unwrap();
         takes(&second, 0, lock.exclusive(), &log, 2);
-        wait_for(|| controller.stats().waiting == 2).await;
+        wait_for(|| controller.status().waiting == 2).await;
         until.open();
         held.await.unwrap();
         wait_for(|| log.len() == 2).await;
@@ -223,7 +223,7 @@ fn a_lock_is_given_back_when_its_task_ends_or_panics() {
             matches!(outcome, Err(TaskError::Panicked(_))),
             "{outcome:?}"
         );
-        assert_eq!(controller.stats().locks_held, 0);
+        assert_eq!(controller.status().locks_held, 0);
         // The value is not poisoned, and the looper goes on.
         let panics = first.with(value.exclusive()).spawn(|mut value| async move {
             *value += 1;
@@ -267,7 +267,7 @@ fn a_kept_lock_stays_with_the_looper_until_it_is_unlocked() {
         });
         world.unwrap().await.unwrap();
         assert_eq!(
-            (waits.is_finished(), controller.stats().locks_held),
+            (waits.is_finished(), controller.status().locks_held),
             (false, 1)
         );
         keeps.unlock(&value).unwrap();
@@ -329,7 +329,7 @@ fn a_set_of_locks_gives_a_set_of_values_as_it_was_written() {
         assert_eq!(eight.unwrap().await.unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
         let none: Vec<Claim<()>> = Vec::new();
         looper.with(none).post(|_| ()).unwrap().await.unwrap();
-        assert_eq!(controller.stats().locks_held, 0);
+        assert_eq!(controller.status().locks_held, 0);
     });
 }
 
@@ -373,7 +373,7 @@ fn an_attempt_of_a_set_takes_all_or_none() {
         two.unlock(&first).unwrap();
         two.unlock(&second).unwrap();
         assert_eq!(one.attempt(set()), Ok(true));
-        assert_eq!(controller.stats().locks_held, 2);
+        assert_eq!(controller.status().locks_held, 2);
         assert_eq!(
             one.attempt((first.held_exclusive(), second.held_shared())),
             Ok(true)
@@ -381,7 +381,7 @@ fn an_attempt_of_a_set_takes_all_or_none() {
         let mixed = (first.held_shared(), controller.lock().shared());
         assert_eq!(one.attempt(mixed), Ok(true));
         drop(one);
-        wait_for(|| controller.stats().locks_held == 0).await;
+        wait_for(|| controller.status().locks_held == 0).await;
         assert_eq!(two.attempt(set()), Ok(true));
     });
 }

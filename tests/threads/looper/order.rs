@@ -69,7 +69,7 @@ fn loopers_may_be_made_and_dropped_at_any_time_in_any_number() {
             }
         });
         makes.unwrap().await.unwrap();
-        wait_for(|| controller.stats().loopers == 1).await;
+        wait_for(|| controller.status().loopers == 1).await;
         assert_eq!(log.len(), 200);
     });
 }
@@ -105,9 +105,9 @@ fn runs_at_once(concurrency: Option<usize>, lanes: usize) {
             let gate = gate.clone();
             looper.post(move || gate.pass()).unwrap()
         });
-        until(|| controller.stats().running == lanes);
+        until(|| controller.status().running == lanes);
         crate::support::hand_over(crate::support::MANY_HAND_OVERS);
-        let stats = controller.stats();
+        let stats = controller.status();
         assert_eq!((stats.running, stats.ready), (lanes, 4 - lanes));
         gate.open();
         posted.into_iter().for_each(|posted| drive(posted).unwrap());
@@ -367,7 +367,7 @@ fn an_async_task_that_waits_takes_no_lane() {
         let (first, second) = (controller.looper(), controller.looper());
         let held = hold(&first).await;
         assert_eq!(second.post(|| 5).unwrap().await.unwrap(), 5);
-        let stats = controller.stats();
+        let stats = controller.status();
         assert_eq!((stats.loopers, stats.running, stats.ready), (2, 0, 0));
         held.end().await;
     });

@@ -113,7 +113,7 @@ fn an_endless_limit_is_none() {
         assert_eq!(keeps.attempt(value.exclusive()), Ok(true));
         let waits = looper.lock_timeout(Duration::MAX).with(value.shared());
         let waits = waits.spawn(|value| async move { *value }).unwrap();
-        wait_for(|| controller.stats().waiting == 1).await;
+        wait_for(|| controller.status().waiting == 1).await;
         keeps.unlock(&value).unwrap();
         assert_eq!(waits.await.unwrap(), 1);
     });
@@ -176,7 +176,7 @@ fn nothing_is_left_to_wait_for_after_a_limit_was_met() {
         let read = hour.post(|value| *value).unwrap();
         assert_eq!(crate::support::drive(read).unwrap(), 1);
         crate::support::drive(runtime.quiescent());
-        assert_eq!(controller.stats().ready, 0);
+        assert_eq!(controller.status().ready, 0);
     });
 }
 
@@ -288,7 +288,7 @@ fn a_shared_lock_goes_to_those_who_wait_for_another_one_to_take_it() {
         let kept = keeps.with(lock.shared().keep()).post(|()| ()).unwrap();
         let shared = shares.lock_timeout(1000 * SECOND).with(lock.shared());
         let shared = shared.post(|()| 7).unwrap();
-        assert_eq!(controller.stats().waiting, 1);
+        assert_eq!(controller.status().waiting, 1);
         held.end().await;
         world.await.unwrap();
         kept.await.unwrap();

@@ -159,7 +159,7 @@ fn a_task_reaches_the_controller_that_runs_it_also_when_no_other_handle_is_left(
     everywhere(|| async {
         let (one, two) = (controller(1), controller(1));
         let (looper, other) = (one.looper(), two.looper());
-        let counts = || looper::current().unwrap().controller().stats().loopers;
+        let counts = || looper::current().unwrap().controller().status().loopers;
         let more = one.looper();
         assert_eq!(looper.post(counts).unwrap().await.unwrap(), 2);
         assert_eq!(other.post(counts).unwrap().await.unwrap(), 1);
@@ -228,7 +228,7 @@ fn handles_of_the_same_thing_are_clones() {
         assert!(ids.is_sorted_by(|one, two| one < two), "{ids:?}");
         assert_eq!(looper.attempt(value.clone().shared()), Ok(true));
         looper.clone().unlock(&value).unwrap();
-        assert_eq!(twin.stats().loopers, 2);
+        assert_eq!(twin.status().loopers, 2);
     });
 }
 
@@ -244,8 +244,8 @@ fn the_state_of_a_controller_can_be_asked_for() {
         let held = hold(holds).await;
         let world = controller.stop_the_world(|_| ()).unwrap();
         let halted = ready.post(|| ()).unwrap();
-        wait_for(|| controller.stats().running == 0).await;
-        let stats = controller.stats();
+        wait_for(|| controller.status().running == 0).await;
+        let stats = controller.status();
         assert_eq!((stats.loopers, stats.ready, stats.running), (4, 1, 0));
         assert_eq!((stats.waiting, stats.locks_held), (1, 1));
         assert!(stats.is_world_stopped);

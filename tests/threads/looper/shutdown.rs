@@ -72,7 +72,7 @@ fn a_world_that_runs_when_the_runtime_ends_has_its_result() {
             7
         });
         let halted = second.post(|| ()).unwrap();
-        until(|| controller.stats().ready == 1);
+        until(|| controller.status().ready == 1);
         goes_on.open();
         drive(before).unwrap();
         begun.pass();
@@ -172,7 +172,7 @@ fn what_is_left_after_the_grace_is_cancelled_or_did_not_start() {
             drive(closes);
             drive(controller.shutdown());
             drop(drive(value.close()).unwrap());
-            assert_eq!((drops.count(), controller.stats().locks_held), (4, 0));
+            assert_eq!((drops.count(), controller.status().locks_held), (4, 0));
         }
     });
 }

@@ -28,13 +28,13 @@ fn the_world_waits_until_every_begun_task_has_ended_and_no_other_begins() {
             yield_now().await;
         }
         assert_eq!(log.len(), 0);
-        assert!(controller.stats().is_world_stopped);
+        assert!(controller.status().is_world_stopped);
         two.end().await;
         world.await.unwrap();
         behind.await.unwrap();
         other.await.unwrap();
         assert_eq!(log.take()[0], 1);
-        assert!(!controller.stats().is_world_stopped);
+        assert!(!controller.status().is_world_stopped);
     });
 }
 
@@ -81,7 +81,7 @@ fn a_task_that_is_granted_its_lock_does_not_begin_before_the_world() {
         let seen = value.clone();
         let world = controller.stop_the_world(move |world| *world.get(&seen).unwrap());
         keeps.unlock(&value).unwrap();
-        assert_eq!(controller.stats().waiting, 0, "it was granted");
+        assert_eq!(controller.status().waiting, 0, "it was granted");
         held.end().await;
         assert_eq!(world.unwrap().await.unwrap(), 1);
         waits.unwrap().await.unwrap();
@@ -228,7 +228,7 @@ fn the_world_reaches_every_value_whoever_holds_its_lock() {
         assert_eq!(world.unwrap().await.unwrap(), Ok(61));
         let own = shares.with(values[0].held_shared()).post(|value| *value);
         assert_eq!(own.unwrap().await.unwrap(), 11);
-        assert_eq!(controller.stats().locks_held, 2);
+        assert_eq!(controller.status().locks_held, 2);
     });
 }
 
@@ -288,7 +288,7 @@ fn a_task_of_the_world_that_is_cancelled_holds_up_no_looper() {
         assert!(world.cancel());
         halted.await.unwrap();
         assert_eq!(log.take(), [2]);
-        assert!(!controller.stats().is_world_stopped);
+        assert!(!controller.status().is_world_stopped);
         held.end().await;
         let outcome = world.await;
         assert!(matches!(outcome, Err(TaskError::Cancelled)), "{outcome:?}");

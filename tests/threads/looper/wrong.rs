@@ -229,7 +229,7 @@ fn a_wrong_request_of_a_task_is_its_result_and_the_next_task_runs() {
             assert_eq!(source.to_string(), *text);
             assert_eq!(next.await.unwrap(), 5);
             drop(stage.looper);
-            wait_for(|| stage.controller.stats().locks_held == 0).await;
+            wait_for(|| stage.controller.status().locks_held == 0).await;
         }
     });
 }

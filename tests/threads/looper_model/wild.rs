@@ -18,7 +18,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use greenroom::looper::{self, Controller, LooperStats};
+use greenroom::looper::{self, Controller, LooperStatus};
 use greenroom::policy::Simulated;
 use greenroom::time::sleep;
 use greenroom::{Runtime, yield_now};
@@ -95,7 +95,7 @@ async fn settle(run: &Run) {
     let mut before = 0;
     loop {
         sleep(Duration::from_secs(100)).await;
-        let stats = run.controller.stats();
+        let stats = run.controller.status();
         let unfinished = run.book.with(|pages| pages.unfinished());
         run.book.with(|pages| {
             let is_still = (stats.ready, stats.running) == (0, 0) && !stats.is_world_stopped;
@@ -189,7 +189,7 @@ fn check_end(run: &Run) {
         let polled = outcome.poll(&mut Context::from_waker(Waker::noop()));
         assert!(polled.is_ready(), "{job} has no outcome");
     }
-    assert_eq!(run.controller.stats(), LooperStats::default());
+    assert_eq!(run.controller.status(), LooperStatus::default());
     run.book.with(|pages| {
         pages.judge(run.options.may_deadlock());
         assert!(

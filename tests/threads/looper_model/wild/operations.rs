@@ -285,7 +285,7 @@ impl Run {
             33 => self.drop_looper(draws),
             34 if draws.one_in(2) => self.close_looper(draws),
             35 if draws.one_in(3) => self.close_lock(draws),
-            36 => drop(self.controller.stats()),
+            36 => drop(self.controller.status()),
             37 => drop(self.book.with(|pages| {
                 let job = pages.jobs.len().checked_sub(1)?;
                 pages.jobs[job].posted.take()

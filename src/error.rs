@@ -292,14 +292,8 @@ impl fmt::Display for BuildError {
     }
 }
 
-impl std::error::Error for BuildError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            BuildError::Impossible { .. } => None,
-            BuildError::Thread { source, .. } => Some(source),
-        }
-    }
-}
+// The text has the cause, so the cause is no source as well.
+impl std::error::Error for BuildError {}
 
 /// The reason why a call to a hosted value has no result.
 #[derive(Debug)]

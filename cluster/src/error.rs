@@ -340,18 +340,8 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            OpenError::Option(_)
-            | OpenError::Exposed(_)
-            | OpenError::Server(_)
-            | OpenError::NoEngine => None,
-            OpenError::Listen(_, error) | OpenError::Thread(error) => Some(error),
-            OpenError::Identity(error) => Some(error),
-        }
-    }
-}
+// The text has the cause, so the cause is no source as well.
+impl std::error::Error for OpenError {}
 
 /// The reason why an actor gets no name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -121,14 +121,8 @@ impl fmt::Display for TaskError {
     }
 }
 
-impl std::error::Error for TaskError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            TaskError::Lock(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+// The text has the cause, so the cause is no source as well.
+impl std::error::Error for TaskError {}
 
 /// The reason why a looper did not get a lock, or could not use or release it.
 ///

@@ -55,7 +55,7 @@ readonly TABLE='
   face                   600  beside  all   skipped  . xtask/face
   minimal                900  beside  all   failed   .
   rust_version           900  beside  all   skipped  oldest .
-  target_windows         900  beside  all   skipped  clippy target:x86_64-pc-windows-msvc .
+  target_windows         900  beside  all   skipped  clippy target:x86_64-pc-windows-gnu .
   target_macos           900  beside  all   skipped  clippy target:aarch64-apple-darwin .
   target_arm64           900  beside  all   skipped  clippy target:aarch64-unknown-linux-gnu .
   target_32_bit          900  beside  all   skipped  clippy target:i686-unknown-linux-gnu .

@@ -158,7 +158,7 @@ rust_version() {
 
 # The packages compile for Windows.
 target_windows() {
-    compiles_for x86_64-pc-windows-msvc
+    compiles_for x86_64-pc-windows-gnu
 }
 
 # The packages compile for macOS.

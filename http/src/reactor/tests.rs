@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -106,9 +106,10 @@ fn many_bytes_go_through_sockets_that_are_full() {
 #[test]
 fn a_connection_that_nothing_accepts_is_an_error() {
     let _alone = alone();
-    let free = TcpListener::bind(loopback()).unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    // It has the port, so that no other test listens there.
+    let bound = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    bound.bind(&loopback().into()).unwrap();
+    let address = bound.local_addr().unwrap().as_socket().unwrap();
     let refused = block_on(Socket::connect(&address.to_string()));
     assert_eq!(
         refused.unwrap_err().kind(),

@@ -246,7 +246,7 @@ fn pipelined_requests_are_answered_in_their_order() {
 
 #[test]
 fn a_reply_is_not_wanted_when_the_client_is_gone() {
-    let served = patient();
+    let served = plain();
     // Also one that has sent another request behind it.
     for requests in [1, 2] {
         let mut client = served.client();
@@ -274,7 +274,7 @@ fn an_old_client_is_not_told_to_go_on_after_the_last_answer() {
     let served = served(|builder, _| {
         builder.limits(greenroom_http::Limits {
             requests_a_connection: 2,
-            ..Default::default()
+            ..patient()
         })
     });
     let mut client = served.client();

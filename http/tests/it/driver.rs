@@ -11,7 +11,7 @@ use greenroom::{Builder, Context, Reply, Runtime, Warning, spawn};
 use greenroom_http::{Server, driver};
 use serde::Deserialize;
 
-use crate::support::Client;
+use crate::support::{Client, LONG, patient};
 
 #[derive(Deserialize)]
 struct Echo {
@@ -58,6 +58,8 @@ fn running(builder: Builder) -> Running {
     let echo = spawn!(echoes(_), on = &runtime);
     let block = spawn!(blocks(_, begins, ends), on = &runtime);
     let builder = Server::bind("127.0.0.1:0")
+        .limits(patient())
+        .grace(LONG)
         .on("Echo", &echo.address(), |echo: Echo, reply| (echo, reply))
         .on("Block", &block.address(), |it: Block, reply| (it, reply));
     echo.detach();
@@ -167,7 +169,8 @@ fn an_idle_server_is_no_endless_wait_of_the_actor_that_listens() {
     /// Listens by its own address.
     async fn listens(mut cx: Context<(Echo, Reply<String>)>, bound: Sender<Server>) {
         let own = cx.address();
-        let builder = Server::bind("127.0.0.1:0").on("Echo", &own, |it: Echo, reply| (it, reply));
+        let builder = Server::bind("127.0.0.1:0").limits(patient());
+        let builder = builder.on("Echo", &own, |it: Echo, reply| (it, reply));
         drop(own);
         bound.send(builder.listen().await.unwrap()).unwrap();
         while let Some((Echo { text }, reply)) = cx.recv().await {

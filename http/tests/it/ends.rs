@@ -7,7 +7,7 @@ use std::time::Duration;
 use greenroom::{Context, Reply, Runtime, spawn};
 use greenroom_http::{Limits, ListenError, ListenProblem, Server};
 
-use crate::support::{Message, Served, Xy, plain, served, until};
+use crate::support::{Message, Served, Xy, patient, plain, served, until};
 
 fn listen(builder: greenroom_http::ServerBuilder) -> Result<Server, ListenError> {
     let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -92,15 +92,8 @@ fn a_stop_answers_what_is_open_and_closes() {
 
 #[test]
 fn a_stop_does_not_wait_for_the_rest_of_a_request() {
-    // Those who wait would wait for the whole of it.
-    let long = Duration::from_secs(1000);
-    let served = served(|builder, _| {
-        builder.grace(long).limits(Limits {
-            head_time: long,
-            idle_time: long,
-            ..Default::default()
-        })
-    });
+    // Those who wait would wait for the whole of the grace.
+    let served = plain();
     let (mut fresh, mut first, mut second) = (served.client(), served.client(), served.client());
     first.send("GET /Xy HTTP/1.1\r\nHo");
     assert_eq!(second.get("/Xy").status, 200);
@@ -136,7 +129,7 @@ fn a_client_that_reads_too_slowly_at_a_stop_has_not_all_its_answers() {
     let served = served(|builder, _| {
         builder.limits(Limits {
             write_time: Duration::from_secs(1),
-            ..Limits::default()
+            ..patient()
         })
     });
     let mut slow = served.client();
@@ -195,7 +188,7 @@ fn the_last_answer_of_a_connection_comes_although_more_was_sent() {
     let served = served(|builder, _| {
         builder.limits(Limits {
             requests_a_connection: 1,
-            ..Limits::default()
+            ..patient()
         })
     });
     let mut client = served.client();

@@ -7,7 +7,7 @@ use greenroom::trace::{Event, Level, Tracer};
 use greenroom::{Context, Runtime};
 use greenroom_http::{CloseReason, HttpEvent, Limits};
 
-use crate::support::{Served, served, served_on};
+use crate::support::{Served, patient, served, served_on};
 
 /// A server, and what its connections ended with.
 struct Observed {
@@ -38,7 +38,7 @@ fn observed(limits: Limits) -> Observed {
 fn events_tell_why_a_connection_has_failed() {
     let observed = observed(Limits {
         write_time: Duration::from_millis(50),
-        ..Limits::default()
+        ..patient()
     });
     let mut client = observed.served.client();
     // The answer has far more bytes than the buffers of both sockets.
@@ -51,7 +51,7 @@ fn events_tell_why_a_connection_has_failed() {
 fn events_tell_which_refusal_has_ended_a_connection() {
     let observed = observed(Limits {
         body: 10,
-        ..Limits::default()
+        ..patient()
     });
     let of_body = |length: usize| {
         format!("POST /Xy HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n")

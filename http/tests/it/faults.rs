@@ -2,20 +2,17 @@
 //! are served meanwhile.
 
 use std::net::Shutdown;
-use std::time::Duration;
 
 use greenroom_http::Limits;
 
-use crate::support::{Client, Served, served, until};
+use crate::support::{Client, Served, patient, served, until};
 
 /// Starts a server with room for many connections that do nothing.
 fn roomy() -> Served {
     served(|builder, _| {
         builder.limits(Limits {
             connections: 5000,
-            head_time: Duration::from_secs(1000),
-            idle_time: Duration::from_secs(1000),
-            ..Limits::default()
+            ..patient()
         })
     })
 }

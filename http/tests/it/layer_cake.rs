@@ -14,7 +14,7 @@ use greenroom::{Address, AskError, Context, Refusal, RefusalKind, Reply, Runtime
 use greenroom_http::{Answers, Client, Server, ServerBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{self, Served, Xy, served};
+use crate::support::{self, Served, Xy, patient, served};
 
 /// A message with a map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -283,7 +283,10 @@ fn the_client_of_layer_cake_asks_actors_here() {
     let Some(python) = python() else { return };
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let actor = spawn!(cake(_), on = &runtime);
-    let builder = registered(Server::bind("127.0.0.1:0"), &actor.address());
+    let builder = registered(
+        Server::bind("127.0.0.1:0").limits(patient()),
+        &actor.address(),
+    );
     let server = runtime.block_on(builder.listen()).unwrap();
     let port = format!("--port={}", server.local_addr().port());
     let mut client = Program::start(&python, "cake_client.py", &[port]);

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use greenroom_http::{ListenProblem, Server, ServerBuilder};
 
-use crate::support::{Client, until};
+use crate::support::{Client, patient, until};
 
 fn listen(
     builder: ServerBuilder,
@@ -74,6 +74,10 @@ mod unix {
         }
     }
 
+    fn bind(path: &Path) -> greenroom_http::ServerBuilder {
+        Server::bind_path(path).limits(patient())
+    }
+
     fn ask(path: &Path, fields: &str) -> String {
         let mut client = UnixStream::connect(path).unwrap();
         let request =
@@ -88,7 +92,7 @@ mod unix {
     fn a_server_listens_at_a_path_that_only_its_user_reaches() {
         let folder = Folder::new("path");
         let path = folder.socket();
-        let (runtime, server) = listen(Server::bind_path(&path).index(page())).unwrap();
+        let (runtime, server) = listen(bind(&path).index(page())).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let answer = ask(&path, "");
@@ -102,7 +106,7 @@ mod unix {
     fn a_server_that_is_dropped_removes_its_file() {
         let folder = Folder::new("dropped");
         let path = folder.socket();
-        let (_runtime, server) = listen(Server::bind_path(&path)).unwrap();
+        let (_runtime, server) = listen(bind(&path)).unwrap();
         drop(server);
         until("the file is removed", || !path.exists());
     }
@@ -113,9 +117,9 @@ mod unix {
         let path = folder.socket();
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "it is left by its program");
-        let (_runtime, _server) = listen(Server::bind_path(&path).index(page())).unwrap();
+        let (_runtime, _server) = listen(bind(&path).index(page())).unwrap();
         assert!(ask(&path, "").ends_with("hello"));
-        let error = listen(Server::bind_path(&path)).unwrap_err();
+        let error = listen(bind(&path)).unwrap_err();
         assert!(
             error.to_string().contains("Address already in use"),
             "{error}"
@@ -131,7 +135,7 @@ mod unix {
     fn a_file_that_has_come_in_place_of_the_socket_stays() {
         let folder = Folder::new("other");
         let path = folder.socket();
-        let (runtime, server) = listen(Server::bind_path(&path)).unwrap();
+        let (runtime, server) = listen(bind(&path)).unwrap();
         fs::rename(&path, folder.0.join("away")).unwrap();
         fs::write(&path, "text").unwrap();
         runtime.block_on(async move { server.stop().await });
@@ -155,7 +159,7 @@ mod unix {
         let path = folder.socket();
         let limits = Limits {
             connections_a_peer: 1,
-            ..Limits::default()
+            ..patient()
         };
         let stream = || futures_lite::stream::pending::<String>();
         let page = greenroom_http::Mount::stream("/", "text/plain", stream);

@@ -2,13 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
 
 use greenroom_http::{Limits, metrics};
 
-use crate::support::{Client, Message, Served, number, served, until};
-
-const LONG: Duration = Duration::from_secs(1000);
+use crate::support::{Client, LONG, Message, Served, number, patient, served, until};
 
 /// Serves clients at loopback addresses as if they were other machines.
 fn shared(limits: Limits) -> Served {
@@ -22,9 +19,7 @@ fn from(served: &Served, host: u8) -> Client {
     socket.bind(&own.into()).unwrap();
     socket.connect(&served.server.local_addr().into()).unwrap();
     let stream: TcpStream = socket.into();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
     Client(stream)
 }
 
@@ -40,8 +35,7 @@ fn hits(served: &Served, limit: &str) -> Option<f64> {
 fn a_client_with_all_its_connections_loses_its_own_idle_one() {
     let limits = Limits {
         connections_a_peer: 2,
-        idle_time: LONG,
-        ..Limits::default()
+        ..patient()
     };
     let served = shared(limits);
     let [mut first, mut second] = [from(&served, 2), from(&served, 2)];
@@ -64,7 +58,7 @@ fn a_client_with_all_its_connections_loses_its_own_idle_one() {
 fn a_client_whose_connections_are_all_busy_is_refused_and_others_are_not() {
     let limits = Limits {
         connections_a_peer: 2,
-        ..Limits::default()
+        ..patient()
     };
     let served = shared(limits);
     let mut busy = [from(&served, 2), from(&served, 2)];
@@ -97,9 +91,7 @@ fn a_client_whose_connections_are_all_busy_is_refused_and_others_are_not() {
 fn a_crowd_of_idle_clients_leaves_room_for_an_honest_one() {
     let limits = Limits {
         connections: 8,
-        head_time: LONG,
-        idle_time: LONG,
-        ..Limits::default()
+        ..patient()
     };
     let served = shared(limits);
     // Half of them have never sent a whole head.
@@ -129,10 +121,7 @@ fn a_crowd_of_idle_clients_leaves_room_for_an_honest_one() {
 fn a_connection_whose_answer_is_being_taken_is_not_idle() {
     let limits = Limits {
         connections: 1,
-        idle_time: LONG,
-        write_time: LONG,
-        write_rate: 0,
-        ..Limits::default()
+        ..patient()
     };
     let served = shared(limits);
     let mut reader = from(&served, 2);
@@ -163,8 +152,7 @@ fn a_client_that_reads_too_slowly_is_cut() {
     // Faster than the client, and slower than any other one.
     let served = shared(Limits {
         write_rate: u64::MAX,
-        write_time: LONG,
-        ..Limits::default()
+        ..patient()
     });
     let mut slow = from(&served, 2);
     slow.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -176,18 +164,14 @@ fn a_client_that_reads_too_slowly_is_cut() {
             Ok(read) => taken += read,
             Err(_) => return true,
         }
-        hits(&served, "write_rate") == Some(1.0)
+        hits(&served, "write_rate") >= Some(1.0)
     });
     assert!(taken > 0);
 }
 
 #[test]
 fn a_client_that_does_not_read_gets_no_further_request_answered() {
-    let served = shared(Limits {
-        write_time: LONG,
-        write_rate: 0,
-        ..Limits::default()
-    });
+    let served = shared(Limits { ..patient() });
     let mut greedy = from(&served, 2);
     // Each answer has eight million bytes.
     let request = "GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -207,9 +191,7 @@ fn a_client_that_does_not_read_gets_no_further_request_answered() {
 fn clients_that_do_not_read_cost_a_bounded_memory_and_then_nothing() {
     let served = shared(Limits {
         unsent: 1 << 20,
-        write_time: LONG,
-        write_rate: 0,
-        ..Limits::default()
+        ..patient()
     });
     let mut greedy = from(&served, 2);
     greedy.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -230,7 +212,7 @@ fn answers_without_a_body_are_never_unsent() {
         let builder = builder.unknown(&actor.address(), Message::Raw);
         builder.limits(Limits {
             unsent: 100,
-            ..Limits::default()
+            ..patient()
         })
     });
     let mut client = served.client();
@@ -253,7 +235,7 @@ fn the_clients_of_a_proxy_are_told_apart() {
     let proxy = Ipv4Addr::new(127, 0, 0, 50).into();
     let limits = Limits {
         connections_a_peer: 1,
-        ..Limits::default()
+        ..patient()
     };
     let served = served(|builder, _| {
         builder

@@ -10,10 +10,9 @@ use std::time::Duration;
 use futures_lite::{Stream, stream};
 use greenroom_http::{Limits, Mount, ServerBuilder, metrics};
 
-use crate::support::{Client, Served, number, served, until};
+use crate::support::{Client, Served, number, patient, served, until};
 
 /// Long enough that nothing but its end is seen, and short enough to wait for it.
-const LONG: Duration = Duration::from_secs(1000);
 const SHORT: Duration = Duration::from_millis(100);
 
 /// The streams of a page, all of which have the same texts.
@@ -179,7 +178,7 @@ fn a_stream_of_a_client_of_http_1_0_ends_with_its_connection() {
 
 #[test]
 fn a_stop_of_the_server_ends_its_streams() {
-    let (served, tap) = tapped(|builder| builder.grace(LONG));
+    let (served, tap) = tapped(|builder| builder);
     let mut viewer = view(&served);
     tap.send("one");
     assert_eq!(chunk(&mut viewer), "one");
@@ -197,7 +196,7 @@ fn a_stream_that_has_nothing_to_send_is_neither_slow_nor_idle() {
         idle_time: SHORT,
         answer_time: SHORT,
         write_time: SHORT,
-        ..Limits::default()
+        ..patient()
     };
     let (served, tap) = tapped(|builder| builder.limits(limits));
     let mut viewer = view(&served);
@@ -221,7 +220,7 @@ fn a_stream_that_has_nothing_to_send_is_neither_slow_nor_idle() {
 fn a_viewer_that_takes_nothing_is_cut_and_others_are_served() {
     let limits = Limits {
         write_time: SHORT,
-        ..Limits::default()
+        ..patient()
     };
     let served = served(|builder, _| builder.mount(flood()).mount(metrics()).limits(limits));
     let mut slow = served.client();
@@ -244,9 +243,7 @@ fn a_viewer_that_takes_nothing_is_cut_and_others_are_served() {
 fn the_bytes_that_a_viewer_has_not_taken_count() {
     let limits = Limits {
         unsent: 1000,
-        write_time: LONG,
-        write_rate: 0,
-        ..Limits::default()
+        ..patient()
     };
     let served = served(|builder, _| builder.mount(flood()).limits(limits));
     let mut slow = served.client();
@@ -262,7 +259,7 @@ fn the_bytes_that_a_viewer_has_not_taken_count() {
 fn a_viewer_is_a_connection_of_its_client_and_never_idle() {
     let limits = Limits {
         connections_a_peer: 1,
-        ..Limits::default()
+        ..patient()
     };
     let (served, tap) = tapped(|builder| builder.count_loopback().limits(limits));
     let mut viewer = view(&served);

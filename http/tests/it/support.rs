@@ -116,6 +116,23 @@ fn act_on(act: &Act, reply: Reply<u32>, seen: &Seen) {
     reply.refuse(refusal);
 }
 
+/// Longer than any stop of a machine that tests share.
+pub const LONG: Duration = Duration::from_secs(1000);
+
+/// Returns limits whose times no slow machine hits: a client may stop between any two bytes.
+pub fn patient() -> Limits {
+    Limits {
+        head_time: LONG,
+        body_time: LONG,
+        body_rate: 0,
+        answer_time: LONG,
+        idle_time: LONG,
+        write_time: LONG,
+        write_rate: 0,
+        ..Limits::default()
+    }
+}
+
 /// A server that runs, its actor, and what the actor has seen.
 pub struct Served {
     pub runtime: Runtime,
@@ -124,7 +141,8 @@ pub struct Served {
     pub seen: Seen,
 }
 
-/// Registers `/Xy`, `/Kinds`, `/Act` and `/Nan`, whose answer JSON does not have.
+/// Registers `/Xy`, `/Kinds`, `/Act` and `/Nan`, whose answer JSON does not have. Nothing but the
+/// client ends a request, unless `more` says so.
 pub fn served(more: impl FnOnce(ServerBuilder, &Handle<Message, ()>) -> ServerBuilder) -> Served {
     served_on(Runtime::builder().workers(2), more)
 }
@@ -156,6 +174,8 @@ pub fn served_at(
     let actor = spawn!(answers(_, own), on = &runtime);
     let address = actor.address();
     let builder = Server::bind(at)
+        .limits(patient())
+        .grace(LONG)
         .on("Xy", &address, Message::Xy)
         .on("Kinds", &address, Message::Kinds)
         .on("Act", &address, Message::Act)
@@ -174,15 +194,16 @@ pub fn plain() -> Served {
     served(|builder, _| builder)
 }
 
-/// Serves with an actor that may take its time, so that nothing but the client ends a request.
-pub fn patient() -> Served {
-    let answer_time = Duration::from_secs(1000);
-    served(|builder, _| {
-        builder.limits(Limits {
-            answer_time,
-            ..Limits::default()
-        })
-    })
+/// Takes an address when it is free, and listens there only when the test says so: no other test gets
+/// it meanwhile.
+pub fn held(address: SocketAddr) -> socket2::Socket {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    // Connections of before may still be known to the system.
+    socket.set_reuse_address(true).unwrap();
+    until("the address is free", || {
+        socket.bind(&address.into()).is_ok()
+    });
+    socket
 }
 
 /// A response as it came.
@@ -218,9 +239,7 @@ pub struct Client(pub TcpStream);
 impl Client {
     pub fn new(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
         Client(stream)
     }
 

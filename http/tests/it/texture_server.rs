@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Client, until};
+use crate::support::{Client, held, until};
 
 const VARIANTS: [&str; 4] = ["1", "2", "3", "4"];
 
@@ -16,7 +16,7 @@ const VARIANTS: [&str; 4] = ["1", "2", "3", "4"];
 const ANY_PORT: &str = "127.0.0.1:0";
 
 /// Nothing that a test waits for takes longer.
-const WATCH: Duration = Duration::from_secs(60);
+const WATCH: Duration = Duration::from_secs(180);
 
 /// Returns a command for an example, which cargo builds beside the tests.
 pub fn example(name: &str) -> Command {
@@ -413,13 +413,14 @@ fn a_load_goes_on_when_the_server_closes_a_connection() {
 
 #[test]
 fn a_load_fails_at_a_wrong_table_and_without_a_server() {
-    let (server, address) = serve("1");
-    let address = address.to_string();
+    let (server, bound) = serve("1");
+    let address = bound.to_string();
     // To the server %79 is y, and to `load` it is not.
     let ended = load(&["--seconds=0", "--path=/Xy?%79=2", &address]);
     let text = "load: a table has 2 rows, not 1\n";
     assert_eq!((&*ended.errors, ended.status), (text, Some(71)));
     drop(server);
+    let _port = held(bound);
     let ended = load(&["--seconds=0", &address]);
     let begin = format!("load: cannot connect to {address}: ");
     assert!(ended.errors.starts_with(&begin), "{}", ended.errors);

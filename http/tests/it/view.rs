@@ -12,7 +12,7 @@ use greenroom_http::prometheus_client::encoding::{DescriptorEncoder, EncodeMetri
 use greenroom_http::prometheus_client::metrics::counter::ConstCounter;
 use greenroom_http::{Limits, actors_page, metrics};
 
-use crate::support::{Served, number, plain, served, served_on, until};
+use crate::support::{Served, number, patient, plain, served, served_on, until};
 
 #[test]
 fn pages_are_off_unless_they_are_mounted() {
@@ -41,7 +41,7 @@ fn metrics_count_requests_limits_workers_and_spools() {
     let page = metrics().service("own \"spool\"", &spool);
     let limits = Limits {
         uri: 50,
-        ..Limits::default()
+        ..patient()
     };
     let served = served(|builder, _| builder.mount(page).limits(limits));
     let mut client = served.client();
@@ -263,11 +263,11 @@ fn the_page_of_an_actor_shows_whose_answer_it_waits_for() {
         assert!(body.contains(text), "{text}: {body}");
     }
     // A control character is in no page.
-    let keeper_page = served.get(&format!("/actors?id={}", keeper.id())).body;
-    assert!(
-        keeper_page.contains("waits for</th><td>a message</td>"),
-        "{keeper_page}"
-    );
+    let mut keeper_page = String::new();
+    until("the keeper waits", || {
+        keeper_page = served.get(&format!("/actors?id={}", keeper.id())).body;
+        keeper_page.contains("waits for</th><td>a message</td>")
+    });
     assert!(!keeper_page.contains('\u{1}'));
     let id = asker.id();
     asker.kill();
@@ -399,10 +399,12 @@ fn the_page_of_an_actor_has_its_last_faults_and_where_it_runs() {
     for text in ["first", "second <b>"] {
         shaky.tell(text).unwrap();
     }
-    until("it has failed twice", || {
-        served.get(&page).body.contains("<th>restarts</th><td>2<")
+    let mut body = String::new();
+    until("it has failed twice, and waits again", || {
+        body = served.get(&page).body;
+        let ready = ["restarts</th><td>2<", "state</th><td>waiting<", "READY<"];
+        ready.iter().all(|text| body.contains(text))
     });
-    let body = served.get(&page).body;
     for text in [
         "<th>state</th><td>waiting<",
         "<th>machine</th><td>READY<",

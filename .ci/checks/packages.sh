@@ -224,7 +224,7 @@ clippy_tokio() {
 # Tests of tokio/, over real sockets and with a real database, and its example.
 tokio() {
     cargo test --locked --manifest-path "$TOKIO" --target-dir target/tokio
-    timeout 60 cargo run --locked --manifest-path "$TOKIO" --target-dir target/tokio \
+    timeout 180 cargo run --locked --manifest-path "$TOKIO" --target-dir target/tokio \
         --example axum_state
 }
 
@@ -263,12 +263,12 @@ SHORT
 # Prints the figures of a program of the comparison for these arguments. Some peers hang now and
 # then (benches/peers/README.md). So a peer that runs out of time has three tries, and then none.
 figures() {
-    local words="$*" is_own='' status=124 tries=3 figures=
-    if [[ " $words " == *' greenroom '* ]]; then is_own=yes tries=1; fi
+    local words="$*" is_own='' status=124 tries=3 limit=40 figures=
+    if [[ " $words " == *' greenroom '* ]]; then is_own=yes tries=1 limit=180; fi
     while [ "$status" = 124 ] && [ $((tries--)) != 0 ]; do
         status=0
         # shellcheck disable=SC2145 # the first word ends a path
-        figures=$(timeout 40 target/peers/debug/"$@") || status=$?
+        figures=$(timeout "$limit" target/peers/debug/"$@") || status=$?
     done
     echo "$words: ${figures:-status $status}"
     case $status in
@@ -299,7 +299,7 @@ clippy_sdl() {
 # the machine may be any, and it may be busy.
 sdl() {
     cargo test --locked --release --manifest-path "$SDL" --target-dir target/sdl
-    timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' \
+    timeout --kill-after=10 180 xvfb-run -a -s '-screen 0 1280x1024x24' \
         target/sdl/release/life --bench
 }
 
@@ -318,5 +318,5 @@ clippy_winit() {
 # The example with a loop of winit, on its own screens.
 winit() {
     cargo test --locked --release --manifest-path "$WINIT" --target-dir target/winit
-    timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' target/winit/release/lamp
+    timeout --kill-after=10 180 xvfb-run -a -s '-screen 0 1280x1024x24' target/winit/release/lamp
 }

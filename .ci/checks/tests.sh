@@ -114,13 +114,13 @@ examples() {
         if declare -F "example_$name" >/dev/null; then
             "example_$name" "target/debug/examples/$name"
         else
-            timeout 60 "target/debug/examples/$name"
+            timeout 180 "target/debug/examples/$name"
         fi
     done
 }
 
 example_spool() {
-    timeout 60 "$1" --svg target/spool.svg "$1"
+    timeout 180 "$1" --svg target/spool.svg "$1"
 }
 
 # Copies the crate's lock file in two runs.
@@ -129,14 +129,14 @@ example_copy() {
     scratch=$(mktemp -d)
     # shellcheck disable=SC2064 # expanded now
     trap "rm -rf '$scratch'" EXIT
-    timeout 60 "$1" --at-most=1000 Cargo.lock "$scratch/copy" || status=$?
+    timeout 180 "$1" --at-most=1000 Cargo.lock "$scratch/copy" || status=$?
     [ "$status" = 71 ]
-    timeout 60 "$1" --debug-level=DEBUG Cargo.lock "$scratch/copy"
+    timeout 180 "$1" --debug-level=DEBUG Cargo.lock "$scratch/copy"
     cmp Cargo.lock "$scratch/copy"
 }
 
 example_supervise() {
-    timeout 60 "$1" src
+    timeout 180 "$1" src
 }
 
 # Searches the crate's sources for a text that they contain and for one that they do not.
@@ -145,9 +145,9 @@ example_code_search() {
     scratch=$(mktemp -d)
     # shellcheck disable=SC2064 # expanded now
     trap "rm -rf '$scratch'" EXIT
-    timeout 60 "$1" --index "$scratch/index" src 'pub struct Runtime' | tee "$scratch/hits"
+    timeout 180 "$1" --index "$scratch/index" src 'pub struct Runtime' | tee "$scratch/hits"
     grep -q 'runtime/handle\.rs:[0-9]*: pub struct Runtime {$' "$scratch/hits"
-    timeout 60 "$1" --index "$scratch/index" src 'no such words in these sources' || status=$?
+    timeout 180 "$1" --index "$scratch/index" src 'no such words in these sources' || status=$?
     echo "status $status where nothing is found"
     [ "$status" = 1 ]
 }
@@ -161,7 +161,7 @@ example_thumbnails() {
     mkdir "$scratch/in"
     { printf 'P6\n300 200\n255\n'; head -c 180000 /dev/zero; } >"$scratch/in/black.ppm"
     cp Cargo.toml "$scratch/in"
-    timeout 60 "$1" --size=30 "$scratch/in" "$scratch/out" || status=$?
+    timeout 180 "$1" --size=30 "$scratch/in" "$scratch/out" || status=$?
     echo "status $status where a file is no image"
     [ "$status" = 1 ]
     grep -qx 'black.ppm 30 x 20' "$scratch/out/index.txt"
@@ -169,6 +169,6 @@ example_thumbnails() {
 
 # Draws a run over the crate's sources, and checks that the picture is complete.
 example_timeline() {
-    timeout 60 "$1" src target/timeline.svg 2
+    timeout 180 "$1" src target/timeline.svg 2
     tail -n 1 target/timeline.svg | grep -qx '</svg>'
 }

@@ -1,5 +1,7 @@
 //! Stores in real files.
 
+use std::path::Path;
+
 use futures::future::join_all;
 use futures::{FutureExt, StreamExt};
 use greenroom::Runtime;
@@ -7,13 +9,18 @@ use greenroom_durable::{FinalOutcome, Job, Serve, Store};
 
 use crate::support::{Note, Refused, is_done_at_its_first_attempt, ms, notes, secs};
 
+/// Opens a file that is used by others, which may have it for as long as a disk stands still.
+async fn shared(path: &Path) -> Store {
+    let store = Store::sqlite(path).busy_limit(secs(60));
+    store.open().await.unwrap()
+}
+
 #[test]
 fn jobs_of_one_process_are_done_by_another_one_with_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.db");
     greenroom::run(async {
-        let ours = Store::sqlite(&path).open().await.unwrap();
-        let theirs = Store::sqlite(&path).open().await.unwrap();
+        let [ours, theirs] = [shared(&path).await, shared(&path).await];
         let served = notes(&theirs).await;
         let workers = served.serve(Serve::workers(4), |_| async { Ok::<(), Refused>(()) });
         let workers = workers.await.unwrap();
@@ -131,7 +138,7 @@ fn serving_process() {
         return;
     };
     greenroom::run(async {
-        let store = Store::sqlite(file).open().await.unwrap();
+        let store = shared(Path::new(&file)).await;
         let queue = notes(&store).await;
         let workers = queue.serve(Serve::workers(2), |_| async { Ok::<(), Refused>(()) });
         let workers = workers.await.unwrap();
@@ -153,7 +160,7 @@ fn two_processes_use_one_file_at_the_same_time() {
         .env(SERVED, &path);
     let mut other = other.stdin(std::process::Stdio::piped()).spawn().unwrap();
     greenroom::run(async {
-        let store = Store::sqlite(&path).open().await.unwrap();
+        let store = shared(&path).await;
         let queue = notes(&store).await;
         for number in 0..50 {
             let id = number.to_string();

@@ -367,6 +367,7 @@ fn at_a_new_start_of_the_machine_the_clock_goes_on_and_all_leases_are_over() {
 async fn open_recorded(path: &Path, recorder: &Recorder) -> Store {
     let mut options = options(path);
     options.vfs = Some(recorder.name);
+    options.busy_limit = Duration::from_secs(60);
     Store::new(super::open(options, Limits::default()).await.unwrap())
 }
 

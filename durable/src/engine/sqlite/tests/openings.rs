@@ -11,7 +11,12 @@ use crate::Store;
 fn several_that_create_a_file_at_once_have_one_store() {
     for _ in 0..10 {
         with_file(|path| async move {
-            let stores = join_all((0..8).map(|_| Store::sqlite(&path).open())).await;
+            // Each waits for the others, also if the disk stands still.
+            let open = |_| {
+                let store = Store::sqlite(&path).busy_limit(Duration::from_secs(60));
+                store.open()
+            };
+            let stores = join_all((0..8).map(open)).await;
             for store in &stores {
                 let queue = texts(store.as_ref().unwrap()).await;
                 queue.put(text("a")).await.unwrap();

@@ -106,7 +106,7 @@ fn connections_in_turn_leave_nothing() {
             match number / 8 % 3 {
                 0 => drop(client.0.shutdown(Shutdown::Write)),
                 // The others are answered at once.
-                1 if number % 8 > 2 => drop(client.0.read(&mut [0; 8])),
+                1 if number % 8 > 2 => drop(client.read(&mut [0; 8])),
                 _ => {}
             }
             if number % 50 == 0 {
@@ -171,7 +171,7 @@ fn slowloris(address: SocketAddr, clients: usize) -> Vec<u8> {
     until("all are cut", || {
         clients.retain_mut(|client| {
             let mut bytes = [0; 64];
-            match client.0.read(&mut bytes) {
+            match client.read(&mut bytes) {
                 Ok(read) => {
                     answers.extend_from_slice(&bytes[..read.min(12)]);
                     false

@@ -70,7 +70,7 @@ fn answer(served: &Served, bytes: &str) -> String {
     client.send(bytes);
     let mut all = Vec::new();
     let mut byte = [0];
-    while client.0.read(&mut byte).unwrap() == 1 {
+    while client.read(&mut byte).unwrap() == 1 {
         all.push(byte[0]);
         let text = String::from_utf8_lossy(&all);
         let Some((head, body)) = text.split_once("\r\n\r\n") else {

@@ -127,8 +127,7 @@ fn a_connection_whose_answer_is_being_taken_is_not_idle() {
     let mut reader = from(&served, 2);
     reader.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     // The answer is there, and does not fit into the buffers of the system.
-    let mut byte = [0];
-    reader.0.peek(&mut byte).unwrap();
+    reader.wait_for_answer();
     let refused = from(&served, 3).response();
     assert_eq!(refused.status, 503);
     assert_eq!(reader.response().status, 200);
@@ -160,7 +159,7 @@ fn a_client_that_reads_too_slowly_is_cut() {
     until("it is cut", || {
         // A byte at a time, within the time of a write.
         let mut byte = [0];
-        match slow.0.read(&mut byte) {
+        match slow.read(&mut byte) {
             Ok(read) => taken += read,
             Err(_) => return true,
         }

@@ -253,12 +253,29 @@ impl Client {
         self.0.write_all(bytes.as_ref()).unwrap();
     }
 
+    /// Reads some bytes. A wait with a limit is interrupted when a process goes on after a stop.
+    pub fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match self.0.read(bytes) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+
+    /// Waits until there is something to read.
+    pub fn wait_for_answer(&self) {
+        while let Err(error) = self.0.peek(&mut [0]) {
+            assert_eq!(error.kind(), std::io::ErrorKind::Interrupted, "{error}");
+        }
+    }
+
     /// Reads a response. `is_of_head`: to a HEAD request, so it has no body.
     pub fn response_to(&mut self, is_of_head: bool) -> Option<Response> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
-            match self.0.read(&mut byte) {
+            match self.read(&mut byte) {
                 Ok(1) => head.push(byte[0]),
                 other => {
                     assert!(
@@ -296,7 +313,7 @@ impl Client {
 
     /// Returns whether the server closes the connection without saying more.
     pub fn is_closed(&mut self) -> bool {
-        match self.0.read(&mut [0]) {
+        match self.read(&mut [0]) {
             Ok(read) => read == 0,
             Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
         }

@@ -13,6 +13,9 @@ use tracing::{Span, info_span};
 use tracing_subscriber::Registry;
 use tracing_subscriber::registry::LookupSpan;
 
+/// Longer than a machine stops.
+const LONG: Duration = Duration::from_secs(60);
+
 /// The trace of a span that has come from elsewhere, kept in the span.
 struct Joined(String);
 
@@ -88,7 +91,7 @@ fn with_nodes((here, there): (bool, bool), f: impl AsyncFnOnce(RemoteAddress<Pro
     near.block_on(async {
         let desk = Node::builder("near").seeds(node.listen_addresses());
         let desk = option(desk, here).open().await.unwrap();
-        f(desk.lookup::<Probe>("probe").await.unwrap()).await;
+        f(desk.lookup::<Probe>("probe").timeout(LONG).await.unwrap()).await;
         desk.close().await;
     });
     drop(published);
@@ -133,7 +136,7 @@ fn a_message_that_waits_for_room_keeps_its_trace() {
             .open()
             .await
             .unwrap();
-        let far = desk.lookup::<Probe>("probe").await.unwrap();
+        let far = desk.lookup::<Probe>("probe").timeout(LONG).await.unwrap();
         let names = ["first", "second", "first"];
         let asks = names.map(|name| within(name, far.ask(Probe::Trace).into_future()));
         let traces = futures::future::join_all(asks).await;

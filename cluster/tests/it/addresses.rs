@@ -4,7 +4,7 @@ use futures::FutureExt;
 use greenroom::spawn;
 use greenroom_cluster::{Distance, RemoteAskError, RemoteEnd};
 
-use crate::nodes::{Pair, Tally, pair, published, tally};
+use crate::nodes::{Pair, Tally, found, pair, published, tally};
 use crate::support::everywhere;
 
 #[test]
@@ -41,7 +41,7 @@ fn a_node_finds_its_own_actors() {
         let node = net.node("alone").await;
         let actor = spawn!(tally(_));
         let _published = node.publish("tally", &actor).unwrap();
-        let far = node.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&node, "tally").await;
         far.tell(Tally::Add(42)).unwrap();
         assert_eq!(far.ask(Tally::Total).await, Ok(42));
     });
@@ -66,7 +66,7 @@ fn a_node_that_closes_loses_its_addresses() {
         // The name is free, and the new actor is another one.
         let again = net.node("shop").await;
         let published = published(&again);
-        let new = desk.lookup::<Tally>("tally").await.unwrap();
+        let new = found::<Tally>(&desk, "tally").await;
         assert_ne!(new, *far);
         assert_eq!(new, published.address());
         assert_eq!(new.ask(Tally::Total).await, Ok(0));

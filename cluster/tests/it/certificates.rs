@@ -8,7 +8,7 @@ use greenroom::spawn;
 use greenroom_cluster::{Node, NodeBuilder, OpenError, RemoteLookupError};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::nodes::{Tally, tally};
+use crate::nodes::{Tally, found, tally};
 
 /// A folder with certificates, which is removed at the end.
 struct Folder(PathBuf);
@@ -94,7 +94,7 @@ fn nodes_with_certificates_of_one_authority_are_connected() {
             .open()
             .await
             .unwrap();
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&desk, "tally").await;
         let echo = far
             .ask(|reply| Tally::Echo(vec![7; 1_000_000], reply))
             .await;
@@ -139,11 +139,7 @@ fn a_certificate_of_another_authority_is_refused() {
         shop.renew_identity().unwrap();
         let actor = spawn!(tally(_));
         let _published = shop.publish("tally", &actor).unwrap();
-        let far = late
-            .lookup::<Tally>("tally")
-            .timeout(Duration::from_secs(60))
-            .await
-            .unwrap();
+        let far = found::<Tally>(&late, "tally").await;
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
 
         // Files that cannot be used change nothing.

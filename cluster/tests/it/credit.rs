@@ -6,7 +6,7 @@ use futures::future::join_all;
 use greenroom::{Context, sim, spawn};
 use greenroom_cluster::{Distance, Limits, RemoteAskError};
 
-use crate::nodes::{Pair, Tally, limited_pair, pair, tally, until};
+use crate::nodes::{Pair, Tally, found, limited_pair, pair, tally, until};
 use crate::support::everywhere;
 
 #[test]
@@ -35,14 +35,14 @@ fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
         let mut accepted = 0;
         // The mailbox takes 4, and 4 more are under way. A new address does not begin anew.
         while accepted < 8 {
-            let far = desk.lookup::<Tally>("tally").await.unwrap();
+            let far = found::<Tally>(&desk, "tally").await;
             if far.tell(Tally::Add(1)).is_ok() {
                 accepted += 1;
             }
             drop(far);
             greenroom::time::sleep(Duration::from_millis(1)).await;
         }
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&desk, "tally").await;
         until(|| actor.len() == 4).await;
         net.settle().await;
         assert_eq!(far.tell(Tally::Add(1)).unwrap_err().why, Distance::Full);
@@ -71,7 +71,7 @@ fn what_waits_for_room_when_its_sender_ends_is_not_handled() {
         let actor = spawn!(late(_), capacity = 1);
         shop.publish("tally", &actor).unwrap().detach();
         let desk = net.node("desk").await;
-        let old = desk.lookup::<Tally>("tally").await.unwrap();
+        let old = found::<Tally>(&desk, "tally").await;
         // The mailbox takes the first one, and the second one waits at the other node.
         for n in 1..=2 {
             old.send(Tally::Add(n)).await.unwrap();
@@ -79,7 +79,7 @@ fn what_waits_for_room_when_its_sender_ends_is_not_handled() {
         net.end(&desk).await;
         until(|| shop.status().peers.is_empty()).await;
         let desk = net.node("desk").await;
-        let new = desk.lookup::<Tally>("tally").await.unwrap();
+        let new = found::<Tally>(&desk, "tally").await;
         go.send(()).unwrap();
         new.send(Tally::Add(3)).await.unwrap();
         assert_eq!(new.ask(Tally::All).await, Ok(vec![1, 3]));
@@ -102,7 +102,7 @@ fn a_stream_ends_when_its_last_address_is_dropped_and_all_was_taken() {
         drop(far);
         until(|| desk.status().peers[0].outgoing == 0).await;
         until(|| shop.status().peers[0].incoming == 0).await;
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&desk, "tally").await;
         assert_eq!(far.ask(Tally::Total).await, Ok(45));
         assert_eq!(desk.status().stray + shop.status().stray, 0);
     });
@@ -121,7 +121,7 @@ fn an_actor_too_many_is_told_with_the_limit() {
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
         let other = spawn!(tally(_));
         let _published = shop.publish("other", &other).unwrap();
-        let second = desk.lookup::<Tally>("other").await.unwrap();
+        let second = found::<Tally>(&desk, "other").await;
         let limit = 1;
         let asked = second.ask(Tally::Total).await;
         assert_eq!(asked, Err(RemoteAskError::TooManyStreams { limit }));
@@ -142,7 +142,7 @@ fn a_full_actor_holds_up_no_other() {
         };
         let stuck = spawn!(stuck(_), capacity = 1);
         let _published = shop.publish("stuck", &stuck).unwrap();
-        let full = desk.lookup::<Tally>("stuck").await.unwrap();
+        let full = found::<Tally>(&desk, "stuck").await;
         let mut waiting = Box::pin(async {
             loop {
                 full.send(Tally::Add(1)).await.unwrap();
@@ -169,7 +169,7 @@ fn a_sender_that_gives_up_lets_the_next_one_go() {
         let actor = spawn!(tally(_), capacity = 1);
         let _published = shop.publish("tally", &actor).unwrap();
         let desk = net.node("desk").await;
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&desk, "tally").await;
         let sends = (0..40u64).map(|n| {
             let far = far.clone();
             async move {

@@ -3,7 +3,7 @@
 use greenroom::{AskError, Context, Reply, Runtime, spawn};
 use greenroom_cluster::RemoteAddress;
 
-use crate::nodes::{Tally, tally};
+use crate::nodes::{Tally, found, tally};
 use crate::support::on_threads;
 
 /// Passes each question on to a far actor, which keeps it.
@@ -46,7 +46,7 @@ fn deadlock_detection_leaves_asks_of_other_machines_alone() {
         });
         detecting().block_on(async {
             let desk = net.node("desk").await;
-            let far = desk.lookup("tally").await.unwrap();
+            let far = found(&desk, "tally").await;
             let relay = spawn!(relay(_, far));
             let asked = relay.address();
             let waiting = greenroom::spawn(async move { asked.ask(|reply| reply).await });
@@ -77,7 +77,7 @@ fn deadlock_detection_leaves_senders_to_other_machines_alone() {
             let actor = spawn!(late(_), capacity = 1);
             shop.publish("tally", &actor).unwrap().detach();
             let desk = net.node("desk").await;
-            let far = desk.lookup::<Tally>("tally").await.unwrap();
+            let far = found::<Tally>(&desk, "tally").await;
             let sender = greenroom::spawn(async move {
                 for n in 0..5 {
                     far.send(Tally::Add(n)).await.unwrap();

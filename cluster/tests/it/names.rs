@@ -12,7 +12,7 @@ use greenroom_cluster::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::nodes::{Pair, Tally, pair, published, tally, until};
+use crate::nodes::{Pair, Tally, found, pair, published, tally, until};
 use crate::support::{Net, everywhere};
 
 #[test]
@@ -55,14 +55,14 @@ fn lookups_of_two_names_in_turn_find_all_holders_of_both() {
             c.publish(name, &actor).unwrap().detach();
             until(|| a.all::<Tally>(name).len() == 2).await;
         }
-        let mut found = BTreeSet::new();
+        let mut holders = BTreeSet::new();
         for _ in 0..100 {
             for name in ["one", "two"] {
-                let far = a.lookup::<Tally>(name).await.unwrap();
-                found.insert((name, far.node().to_owned()));
+                let far = found::<Tally>(&a, name).await;
+                holders.insert((name, far.node().to_owned()));
             }
         }
-        assert_eq!(found.len(), 4, "{found:?}");
+        assert_eq!(holders.len(), 4, "{holders:?}");
     });
 }
 
@@ -77,7 +77,7 @@ fn an_actor_that_was_stopped_loses_its_name_at_the_next_message() {
         };
         let actor = spawn!(busy(_));
         shop.publish("tally", &actor).unwrap().detach();
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&desk, "tally").await;
         actor.stop();
         far.tell(Tally::Add(1)).unwrap();
         assert_eq!(far.ended().await, RemoteEnd::Ended);
@@ -119,7 +119,7 @@ fn a_dropped_guard_takes_the_name_and_not_the_actor() {
     everywhere(|net| async move {
         let (shop, desk) = (net.node("shop").await, net.node("desk").await);
         let published = published(&shop);
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&desk, "tally").await;
         // Equal addresses have the same hash.
         let hasher = RandomState::new();
         let hashes = [&far, &published.address()].map(|far| hasher.hash_one(far));
@@ -138,7 +138,7 @@ fn a_name_keeps_no_actor_open() {
         let (shop, desk) = (net.node("shop").await, net.node("desk").await);
         let actor = spawn!(tally(_));
         shop.publish("tally", &actor).unwrap().detach();
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&desk, "tally").await;
         drop(actor);
         assert_eq!(far.ended().await, RemoteEnd::Ended);
         until(|| desk.all::<Tally>("tally").is_empty()).await;
@@ -211,7 +211,7 @@ fn an_address_of_another_kind_handles_nothing_and_tells_both_kinds() {
         let handle = async |mut cx: Context<Other>| cx.recv().await.is_some();
         let other = spawn!(handle(_));
         let own = desk.publish("other", &other).unwrap();
-        let far = desk.lookup::<Carry<Other>>("tries").await.unwrap();
+        let far = found::<Carry<Other>>(&desk, "tries").await;
         far.send(Carry(own.address())).await.unwrap();
         // An actor ends with its last address.
         let _open = actor.address();

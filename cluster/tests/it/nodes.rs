@@ -94,13 +94,19 @@ pub async fn limited_pair(net: impl Into<Net>, of_shop: Limits, of_desk: Limits)
     let actor = spawn!(tally(_));
     shop.publish("tally", &actor).unwrap().detach();
     let desk = net.limited_node("desk", of_desk).await;
-    let far = desk.lookup("tally").await.unwrap();
+    let far = found(&desk, "tally").await;
     Pair {
         shop,
         actor,
         desk,
         far,
     }
+}
+
+/// Finds an actor, also if the machine stops for a while.
+pub async fn found<M: Remote>(node: &Node, name: &str) -> RemoteAddress<M> {
+    let lookup = node.lookup(name).timeout(Duration::from_secs(60));
+    lookup.await.unwrap()
 }
 
 /// Waits until a condition holds, at most a minute.

@@ -10,7 +10,7 @@ use greenroom_cluster::{Node, Remote, RemoteAddress, RemoteAskError};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::nodes::{Tally, published, until};
+use crate::nodes::{Tally, found, published, until};
 use crate::support::{Net, everywhere};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -98,7 +98,7 @@ async fn nodes_with(net: &Net, actor: &Worker) -> ([Node; 2], RemoteAddress<Work
     let shop = net.node("shop").await;
     shop.publish("worker", actor).unwrap().detach();
     let desk = net.node("desk").await;
-    let far = desk.lookup("worker").await.unwrap();
+    let far = found(&desk, "worker").await;
     ([shop, desk], far)
 }
 
@@ -168,7 +168,7 @@ fn a_question_behind_a_full_mailbox_is_not_wanted_when_its_asker_is_gone() {
     everywhere(|net| async move {
         let (actor, gate, [shop, desk], far) = workshop(&net, 2).await;
         let _counter = published(&shop);
-        let counter = desk.lookup::<Tally>("tally").await.unwrap();
+        let counter = found::<Tally>(&desk, "tally").await;
         // One is handled, two are in the mailbox, one waits for room, and the question is behind it.
         far.ask(Work::Block).await.unwrap();
         for _ in 0..3 {

@@ -5,7 +5,7 @@ use greenroom_cluster::{Distance, Limits, Node, Remote, RemoteAddress, RemoteAsk
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::nodes::{Pair, Tally, limited_pair, pair, tally};
+use crate::nodes::{Pair, Tally, found, limited_pair, pair, tally};
 use crate::support::{Net, everywhere};
 
 #[test]
@@ -122,7 +122,7 @@ async fn odd_pair(net: &Net) -> (Node, Node, greenroom::Handle<Odd, ()>, RemoteA
     let actor = spawn!(odd(_));
     shop.publish("odd", &actor).unwrap().detach();
     let desk = net.node("desk").await;
-    let far = desk.lookup("odd").await.unwrap();
+    let far = found(&desk, "odd").await;
     (shop, desk, actor, far)
 }
 
@@ -132,9 +132,9 @@ fn a_message_that_cannot_be_decoded_ends_only_its_own_stream() {
         let (shop, desk, _actor, far) = odd_pair(&net).await;
         let tallies = spawn!(tally(_));
         let _published = shop.publish("tally", &tallies).unwrap();
-        let other = desk.lookup::<Tally>("tally").await.unwrap();
+        let other = found::<Tally>(&desk, "tally").await;
         for fails in [Fails::Error, Fails::Panic] {
-            let far = desk.lookup::<Odd>("odd").await.unwrap();
+            let far = found::<Odd>(&desk, "odd").await;
             let bad = async { far.ask(|reply| Odd::Bad(fails, reply)).await };
             let behind = async { far.ask(Odd::Fine).await };
             let (bad, behind) = futures::join!(bad, behind);
@@ -154,7 +154,7 @@ fn a_message_that_cannot_be_decoded_ends_only_its_own_stream() {
         drop(far);
         assert_eq!(shop.status().undecodable, 2);
         assert_eq!(other.ask(Tally::Total).await, Ok(0));
-        let again = desk.lookup::<Odd>("odd").await.unwrap();
+        let again = found::<Odd>(&desk, "odd").await;
         assert_eq!(again.ask(Odd::Fine).await, Ok(42));
     });
 }
@@ -200,7 +200,7 @@ fn a_panic_of_a_map_ends_only_its_own_stream() {
             }
         });
         let _published = shop.publish("mapped", &mapped).unwrap();
-        let broken = desk.lookup::<Tally>("mapped").await.unwrap();
+        let broken = found::<Tally>(&desk, "mapped").await;
         let lost = broken.ask(Tally::Total).await.unwrap_err();
         assert!(matches!(
             lost,
@@ -208,7 +208,7 @@ fn a_panic_of_a_map_ends_only_its_own_stream() {
         ));
         assert_eq!(broken.ended().await, RemoteEnd::Lost);
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
-        let again = desk.lookup::<Tally>("mapped").await.unwrap();
+        let again = found::<Tally>(&desk, "mapped").await;
         again.send(Tally::Add(1)).await.unwrap();
     });
 }
@@ -231,7 +231,7 @@ fn a_long_refusal_is_cut_off_and_keeps_the_link() {
         let actor = spawn!(refuse(_));
         let _published = shop.publish("tally", &actor).unwrap();
         let desk = net.limited_node("desk", limits).await;
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let far = found::<Tally>(&desk, "tally").await;
         let Err(RemoteAskError::Refused(refusal)) = far.ask(Tally::Total).await else {
             panic!("it refuses");
         };

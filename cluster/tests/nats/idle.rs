@@ -10,7 +10,7 @@ use crate::counter::publishes;
 use crate::server::Server;
 use crate::support::{SHORT_LEASE, run, until};
 
-/// The pings of a node that are waited for, one each second: several leases.
+/// The pings of a node that are waited for, one each second: more than a lease.
 const PINGS: usize = 4;
 
 /// What the server has counted since it began.

@@ -38,7 +38,7 @@ fn a_node_that_is_killed_ends_asks_and_floods_and_is_found_after_a_restart() {
             let flood = (0..4).map(|_| greenroom::spawn(Session::run(far.clone(), u64::MAX)));
             let flood: Vec<_> = flood.collect();
             shop.handles(2000).await;
-            assert_eq!(far.ask(Note::Kept).await, Ok(64));
+            until(async || far.ask(Note::Kept).await == Ok(64)).await;
             let handled = shop.kill().await;
             assert_eq!(join_all(kept).await, vec![Err(RemoteAskError::Lost); 64]);
             compare(&join_all(flood).await, &handled);

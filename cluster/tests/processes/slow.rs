@@ -26,9 +26,9 @@ async fn slow(bytes_a_second: usize) -> (Process, Node) {
 #[test]
 fn a_message_that_takes_longer_than_the_lease_does_not_end_the_link() {
     run(async {
-        let (_shop, desk) = slow(128 << 10).await;
+        let (_shop, desk) = slow(64 << 10).await;
         let far = desk.lookup::<Note>("notes").timeout(LONG).await.unwrap();
-        // Three seconds in each direction.
+        // Six seconds in each direction, and a node is lost after three.
         let bytes = vec![7; 384 << 10];
         let large = async { far.ask(|reply| Note::Echo(bytes.clone(), reply)).await };
         let small = Session::run(far.clone(), 20);

@@ -90,7 +90,11 @@ impl Folder {
         let actor = spawn!(slow(_));
         shop.publish("slow", &actor).unwrap().detach();
         let desk = self.node("desk", shop.listen_addresses()).await;
-        let far = desk.lookup("slow").await.unwrap();
+        let far = desk
+            .lookup("slow")
+            .timeout(Duration::from_secs(60))
+            .await
+            .unwrap();
         (shop, desk, actor, far)
     }
 }
@@ -380,7 +384,8 @@ fn sixty_four_of_the_largest_frames_may_wait_for_a_peer() {
 
 #[test]
 fn a_node_that_cannot_open_leaves_no_listener() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // No other test gets a port of this address when it is free.
+    let listener = TcpListener::bind("127.0.9.3:0").unwrap();
     let address = listener.local_addr().unwrap();
     let member = ClusterMember {
         name: "shop".into(),

@@ -20,7 +20,7 @@ use crate::sync::{CachePadded, yield_now};
 const ROUNDS: usize = 2_000;
 /// Far longer than a round takes on the busiest machine. If no round ends in that time, a thread
 /// waits forever.
-const ROUND_MAX: Duration = Duration::from_secs(30);
+const ROUND_MAX: Duration = Duration::from_secs(120);
 
 /// A race of two threads, run again and again.
 pub(super) trait Race: Send + Sync + 'static {

@@ -352,7 +352,7 @@ fn a_shutdown_that_takes_long_names_the_actors_that_it_waits_for() {
 #[test]
 fn a_second_shutdown_returns_the_same_report() {
     within(WATCH, || {
-        let runtime = runtime(1, SHORT);
+        let runtime = runtime(1, WATCH);
         let _actor = spawn!(
             |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} },
             on = &runtime
@@ -368,7 +368,7 @@ fn a_second_shutdown_returns_the_same_report() {
 fn concurrent_shutdowns_return_the_same_report() {
     within(WATCH, || {
         for workers in [1, 2] {
-            let runtime = runtime(workers, SHORT);
+            let runtime = runtime(workers, WATCH);
             let _actors: Vec<_> = (0..100)
                 .map(|_| {
                     spawn!(

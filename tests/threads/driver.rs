@@ -474,13 +474,13 @@ fn a_waker_called_by_a_deadline_may_call_block_on() {
         let stopped = stop.clone();
         // Keeps the worker busy, so that it handles the deadline between two turns.
         let busy = runtime.spawn(async move {
-            let mut sleep = Box::pin(greenroom::time::sleep(Duration::from_millis(2)));
-            assert!(
-                sleep
-                    .as_mut()
-                    .poll(&mut Context::from_waker(&waker))
-                    .is_pending()
-            );
+            let armed = || {
+                let mut sleep = Box::pin(greenroom::time::sleep(Duration::from_millis(2)));
+                let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
+                polled.is_pending().then_some(sleep)
+            };
+            // A sleep that is over before its first poll wakes nobody.
+            let _sleep = std::iter::repeat_with(armed).flatten().next();
             while stopped.load(Ordering::SeqCst) == 0 {
                 greenroom::yield_now().await;
             }

@@ -55,7 +55,7 @@ fn fork() -> Option<Child> {
     };
     // SAFETY: plain data, passed by reference for the call only.
     unsafe {
-        libc::alarm(30);
+        libc::alarm(120);
         libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
     }
     None

@@ -92,19 +92,22 @@ fn a_change_is_noticed_even_if_size_and_modification_time_are_the_same() {
 fn a_file_read_just_after_it_was_written_is_read_again() {
     let tree = Tree::new();
     tree.write("file", "needle\n");
-    // As fresh as possible: a clock that runs ahead gives a time in the future.
-    let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
     let file = File::options()
         .write(true)
         .open(tree.path("file"))
         .expect("the file");
-    file.set_modified(soon).expect("a changed time");
-    assert_eq!(search(&tree, "needle").account().read, 1);
-    let index = rusqlite::Connection::open(tree.index()).expect("the index");
-    let size = "SELECT size FROM files";
-    let size: i64 = index.query_row(size, [], |row| row.get(0)).expect("a size");
-    assert_eq!(
-        size, -1,
+    let stored = |_| -> i64 {
+        // As fresh as possible: a clock that runs ahead gives a time in the future.
+        let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
+        file.set_modified(soon).expect("a changed time");
+        assert_eq!(search(&tree, "needle").account().read, 1);
+        let index = rusqlite::Connection::open(tree.index()).expect("the index");
+        let size = "SELECT size FROM files";
+        index.query_row(size, [], |row| row.get(0)).expect("a size")
+    };
+    // A slow machine may read it when it is no longer fresh.
+    assert!(
+        (0..60).map(stored).any(|size| size == -1),
         "stored with the size that makes the next run read it again"
     );
     assert_eq!(search(&tree, "needle").account().read, 1);

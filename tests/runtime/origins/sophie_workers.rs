@@ -74,13 +74,20 @@ fn one_task_wakes_only_the_sleeper_that_parked_last() {
             .unwrap();
         let mut before = asleep("so9b");
         let mut last_down = None;
-        for _ in 0..20 {
+        let mut rounds = 0;
+        while rounds < 20 {
             drive(runtime.spawn(async {}));
             let after = asleep("so9b");
             let up: Vec<_> = after
                 .iter()
                 .filter(|(name, naps)| before[*name] != **naps)
                 .collect();
+            if up.len() == 4 {
+                // Perhaps the process was stopped: then all of them go to sleep again.
+                before = after;
+                continue;
+            }
+            rounds += 1;
             assert_eq!(up.len(), 1, "woken for one task: {up:?}");
             let name = up[0].0.clone();
             assert_eq!(*last_down.get_or_insert(name.clone()), name);

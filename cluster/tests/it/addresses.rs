@@ -66,7 +66,7 @@ fn a_node_that_closes_loses_its_addresses() {
         // The name is free, and the new actor is another one.
         let again = net.node("shop").await;
         let published = published(&again);
-        let new = found::<Tally>(&desk, "tally").await;
+        let new = found::<Tally>(desk, "tally").await;
         assert_ne!(new, *far);
         assert_eq!(new, published.address());
         assert_eq!(new.ask(Tally::Total).await, Ok(0));

@@ -121,7 +121,7 @@ fn an_actor_too_many_is_told_with_the_limit() {
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
         let other = spawn!(tally(_));
         let _published = shop.publish("other", &other).unwrap();
-        let second = found::<Tally>(&desk, "other").await;
+        let second = found::<Tally>(desk, "other").await;
         let limit = 1;
         let asked = second.ask(Tally::Total).await;
         assert_eq!(asked, Err(RemoteAskError::TooManyStreams { limit }));
@@ -142,7 +142,7 @@ fn a_full_actor_holds_up_no_other() {
         };
         let stuck = spawn!(stuck(_), capacity = 1);
         let _published = shop.publish("stuck", &stuck).unwrap();
-        let full = found::<Tally>(&desk, "stuck").await;
+        let full = found::<Tally>(desk, "stuck").await;
         let mut waiting = Box::pin(async {
             loop {
                 full.send(Tally::Add(1)).await.unwrap();

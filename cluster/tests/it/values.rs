@@ -200,7 +200,7 @@ fn a_panic_of_a_map_ends_only_its_own_stream() {
             }
         });
         let _published = shop.publish("mapped", &mapped).unwrap();
-        let broken = found::<Tally>(&desk, "mapped").await;
+        let broken = found::<Tally>(desk, "mapped").await;
         let lost = broken.ask(Tally::Total).await.unwrap_err();
         assert!(matches!(
             lost,
@@ -208,7 +208,7 @@ fn a_panic_of_a_map_ends_only_its_own_stream() {
         ));
         assert_eq!(broken.ended().await, RemoteEnd::Lost);
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
-        let again = found::<Tally>(&desk, "mapped").await;
+        let again = found::<Tally>(desk, "mapped").await;
         again.send(Tally::Add(1)).await.unwrap();
     });
 }

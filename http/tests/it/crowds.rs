@@ -2,7 +2,7 @@
 //! are served meanwhile, and afterwards it has what it had before.
 
 use std::fs::{read_dir, read_to_string};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Shutdown, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};

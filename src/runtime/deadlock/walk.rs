@@ -251,8 +251,8 @@ impl<'a> Graph<'a> {
         }
         let mut into_last = next.map_or(WaitsFor::Answer, |(_, for_what)| for_what);
         if names > NAMES_MAX {
-            let more = format_args!("… ({} more)", names - NAMES_MAX);
-            add(&more, WaitsFor::Answer);
+            let left = names - NAMES_MAX;
+            add(&format_args!("… ({left} more)"), WaitsFor::Answer);
             into_last = WaitsFor::Answer;
         }
         add(self.nodes[last].task, into_last);

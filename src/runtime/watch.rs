@@ -27,6 +27,7 @@ use super::thread_set::ThreadStart;
 use super::viewers::{Changes, NextWalk, Viewers, WalkItems, WalkMarks, WalkPlan};
 use crate::contain::contain;
 use crate::instant::Instant;
+use crate::sync::mutant;
 use crate::task::{Look, TaskInfo, WaitsFor, run};
 use crate::timers::{Armed, DeadlineKind, TimerThread};
 
@@ -91,7 +92,7 @@ impl Runtime {
         self.inner.check_process();
         let (key, starts) = (self.inner.viewers).enter(interval, !self.inner.is_simulated());
         if starts && start_thread(&self.inner).is_err() {
-            self.inner.viewers.has_no_thread();
+            self.inner.has_no_watch_thread();
         }
         Watch {
             runtime: self.inner.clone(),
@@ -217,6 +218,14 @@ fn with_runtime(runtime: &Weak<Inner>, f: impl FnOnce(&Inner)) {
 }
 
 impl Inner {
+    /// Notes that no thread was started for the walks.
+    pub(super) fn has_no_watch_thread(&self) {
+        self.viewers.has_no_thread();
+        if !mutant("a_watch_without_a_thread_tells_no_shutdown") {
+            self.shutdown.progress();
+        }
+    }
+
     /// Looks at all actors, and gives the viewers their items.
     fn walk(&self, mut plan: WalkPlan) {
         // In a simulation, effects of turns may be deferred, and would be missed here (SIM-4).

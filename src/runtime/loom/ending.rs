@@ -97,6 +97,21 @@ fn model_16_a_drain_of_another_thread_is_not_waited_for_beyond_the_limit() {
     });
 }
 
+/// Checks that a shutdown that waits for the thread of the watches is notified if none is started.
+#[test]
+fn model_16_a_watch_whose_thread_does_not_start_does_not_delay_a_shutdown() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let (_, starts) = inner.viewers.enter(Duration::ZERO, true);
+        assert!(starts);
+        let own = inner.clone();
+        let watches = spawn(move || own.has_no_watch_thread());
+        inner.shutdown.finish();
+        inner.drain_until(None, |_| !inner.viewers.has_thread());
+        watches.join().unwrap();
+    });
+}
+
 /// Checks that a shutdown wakes an idle worker twice, to report what is queued and to end.
 #[test]
 fn model_17_a_shutdown_ends_a_worker_that_sleeps() {

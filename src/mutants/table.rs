@@ -431,4 +431,24 @@ pub(super) const MUTANTS: &[(&str, &str, &str)] = &[
         "model_16_a_watch",
         DEADLOCK,
     ),
+    (
+        "the_last_worker_leaves_what_was_pushed",
+        "model_31_an_entry_that",
+        "dropped once",
+    ),
+    (
+        "a_late_push_to_a_policy_is_not_drained",
+        "model_31_an_entry_for",
+        DEADLOCK,
+    ),
+    (
+        "a_worker_that_stays_leaves_its_policy",
+        "model_31_an_entry_for",
+        DEADLOCK,
+    ),
+    (
+        "a_thread_that_stays_does_not_look_at_its_inbox",
+        "model_34_a_pinned",
+        DEADLOCK,
+    ),
 ];

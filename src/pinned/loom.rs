@@ -16,7 +16,7 @@ use ::loom::thread::{JoinHandle, spawn};
 
 use super::local::PinnedLocal;
 use super::thread::{PinnedThread, ThreadKind};
-use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
+use crate::runtime::loom::{Fate, Gate, OnDrop, end, join, push, runtime, start, token};
 use crate::runtime::{HostThread, Inner, Runtime};
 use crate::task::Executor;
 
@@ -92,6 +92,40 @@ fn model_34_shutdown_is_notified_of_runnables_a_pinned_thread_takes() {
         let notifies = thread.join().unwrap();
         assert!(left == 0 || notifies, "the shutdown is not notified");
         assert_eq!(fate.of(), (1, 0), "run once");
+    });
+}
+
+/// Checks that a pinned thread that stays for a task which awaits the shutdown drops what is pushed.
+/// A thread for which the shutdown waits may wait for that drop.
+#[test]
+fn model_34_a_pinned_thread_drops_what_is_pushed_while_it_stays_for_a_task() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        inner.shutdown.expect_workers(1);
+        let pinned = Arc::new(PinnedThread::new(&inner, String::new(), ThreadKind::Own));
+        let (awaits, fate) = token(|| ());
+        inner.shutdown.exempt(awaits.key());
+        pinned.schedule(awaits, false);
+        assert!(inner.shutdown.begin());
+        pinned.finish();
+        inner.inc_activity();
+        let own = pinned.clone();
+        let thread = spawn(move || own.serve());
+        let own = inner.clone();
+        let waits = spawn(move || {
+            let dropped = Gate::new();
+            let opens = OnDrop({
+                let dropped = dropped.clone();
+                move || dropped.open()
+            });
+            push_to(&pinned, move || drop(opens));
+            dropped.wait();
+            own.shutdown.worker_left();
+        });
+        inner.shutdown.wait_until(None, |state| state.all_out());
+        inner.shutdown.set_report(0, (0, Vec::new()), 0);
+        join(vec![thread, waits]);
+        assert_eq!(fate.of(), (1, 0), "it has the report");
     });
 }
 

@@ -1,7 +1,7 @@
 //! How a pinned thread starts, its loop, and how it ends. The thread of a simulation acts as each
 //! pinned thread in turn.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::rc::Rc;
@@ -157,27 +157,38 @@ impl PinnedThread {
     }
 
     /// Gives each task that awaits the shutdown one more turn, when the report is ready.
-    fn linger(&self, context: &ThreadContext<'_>, spared: Vec<Runnable>) {
-        self.runtime().wait_for_report();
-        let mut queue = VecDeque::from(spared);
+    ///
+    /// Drops meanwhile what else is pushed: a thread for which the shutdown waits may wait for that.
+    fn linger(&self, context: &ThreadContext<'_>, mut spared: Vec<Runnable>) {
+        let (runtime, is_reported) = (self.runtime(), Cell::new(false));
         loop {
-            for runnable in queue.drain(..) {
-                let key = runnable.key();
-                if self.runtime().exempted().contains(&key) {
-                    self.turn(context, runnable);
-                    self.runtime().had_its_turn(key);
-                } else {
-                    contain(|| drop(runnable));
-                }
-            }
-            // What was woken meanwhile. Exempt tasks that live here without being woken are waited for.
-            std::mem::swap(&mut queue, &mut self.inbox.lock().queue);
+            runtime.shutdown.wait_until(None, |state| {
+                is_reported.set(state.is_reported());
+                let exempt = state.exempted();
+                let is_due = |it: &Runnable| state.is_reported() || !exempt.contains(&it.key());
+                self.queued() > 0
+                    || match spared.is_empty() {
+                        // Exempt tasks that live here without being woken are waited for.
+                        true => !self.live.holds(exempt),
+                        false => spared.iter().any(is_due),
+                    }
+            });
+            let queue = std::mem::take(&mut self.inbox.lock().queue);
             self.has_taken(queue.len());
-            if queue.is_empty() {
-                if !self.live.holds(&self.runtime().exempted()) {
-                    return;
+            spared.extend(queue);
+            if spared.is_empty() {
+                return;
+            }
+            for runnable in std::mem::take(&mut spared) {
+                let key = runnable.key();
+                if !runtime.exempted().contains(&key) {
+                    contain(|| drop(runnable));
+                } else if is_reported.get() {
+                    self.turn(context, runnable);
+                    runtime.had_its_turn(key);
+                } else {
+                    spared.push(runnable);
                 }
-                self.parker.park(None);
             }
         }
     }

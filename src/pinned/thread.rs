@@ -227,6 +227,10 @@ impl PinnedThread {
     /// Wakes the thread, or interrupts its foreign loop, to run what is ready.
     pub(super) fn notify(&self) {
         self.parker.unpark();
+        let lingers = self.phase() == HostPhase::Lingering;
+        if lingers && !mutant("a_thread_that_stays_does_not_look_at_its_inbox") {
+            self.runtime.shutdown.notify();
+        }
         if let ThreadKind::Stage(call) = &self.kind {
             call.call();
         }

@@ -214,15 +214,13 @@ impl Inner {
     /// hold a lock that the drop of the task's future takes.
     #[cold]
     fn pushed_late(&self) {
+        if !mutant("a_late_push_is_not_noticed") {
+            self.shutdown.pushed_late();
+        }
         if self.shutdown.is_completed() {
             self.drain();
-        } else {
-            if !mutant("a_late_push_is_not_noticed") {
-                self.shutdown.progress();
-            }
-            if !mutant("a_late_push_interrupts_no_join") {
-                self.threads.interrupt();
-            }
+        } else if !mutant("a_late_push_interrupts_no_join") {
+            self.threads.interrupt();
         }
     }
 

@@ -152,13 +152,13 @@ pub(crate) fn end(inner: &Inner) {
 }
 
 /// A gate that is opened once; waiting for it blocks the thread, as user code may.
-struct Gate {
+pub(crate) struct Gate {
     open: Mutex<bool>,
     opened: Condvar,
 }
 
 impl Gate {
-    fn new() -> Arc<Gate> {
+    pub(crate) fn new() -> Arc<Gate> {
         Arc::new(Gate {
             open: Mutex::new(false),
             opened: Condvar::new(),
@@ -169,12 +169,12 @@ impl Gate {
         *self.open.lock()
     }
 
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.open.lock() = true;
         self.opened.notify_all();
     }
 
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let mut open = self.open.lock();
         while !*open {
             open = self.opened.wait(open, None);
@@ -183,7 +183,7 @@ impl Gate {
 }
 
 /// Calls a closure when it is dropped.
-struct OnDrop<F: FnMut()>(F);
+pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {

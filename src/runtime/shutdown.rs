@@ -257,7 +257,11 @@ impl Inner {
         while must_drain.get() {
             self.shutdown.wait_until(deadline, |state| {
                 let is_done = done(state);
-                let has_late = self.scheduler.has_late() && !self.shutdown.is_draining();
+                let has_left = self.scheduler.has_late()
+                    || state.has_undrained()
+                        && self.scheduler.has_left()
+                        && !mutant("a_late_push_to_a_policy_is_not_drained");
+                let has_late = has_left && !self.shutdown.is_draining();
                 must_drain.set(!is_done && has_late);
                 is_done || has_late
             });
@@ -331,6 +335,7 @@ impl Inner {
     pub(crate) fn drain(&self) {
         while self.scheduler.has_left() && self.shutdown.begin_drain() {
             let kept = self.scheduler.len_of_other();
+            let before = self.shutdown.late();
             let mut dropped = 0;
             while let Some(runnable) = self.take_left() {
                 dropped += 1;
@@ -345,10 +350,12 @@ impl Inner {
                 // progress.
                 fence(Ordering::SeqCst);
             }
+            // A thread that has pushed meanwhile, or was the last worker, left the drain to this one.
             let stuck = kept.is_some() && kept == self.scheduler.len_of_other();
+            let stuck = stuck && before == self.shutdown.late();
             if dropped == 0 && stuck && self.scheduler.shutdown_queue.len() == 0 {
-                // The policy does not return the runnables that it holds.
-                return;
+                // The policy does not return the runnables that it holds. Another one may have come.
+                return self.shutdown.progress();
             }
         }
     }

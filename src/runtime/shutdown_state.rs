@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, mutant};
 use crate::task::{Runnable, TaskInfo, TaskKey};
 use crate::waiters::{Ticket, Waiters};
 
@@ -57,6 +57,10 @@ pub(crate) struct Progress {
     awaited: bool,
     /// The number of actors that were cancelled, and the first ones.
     cancelled: (usize, Vec<TaskInfo>),
+    /// How many entries were pushed when nothing ran any more.
+    late: usize,
+    /// How many these were when a drain last began to empty a policy that has no worker.
+    drained: Option<usize>,
     report: Option<ShutdownReport>,
 }
 
@@ -165,9 +169,22 @@ impl ShutdownState {
 
     /// Notifies the shutdown that an event has happened for which it may wait.
     pub(crate) fn progress(&self) {
-        if self.has_begun() && std::mem::take(&mut self.state.lock().awaited) {
+        if self.has_begun() {
+            self.notify();
+        }
+    }
+
+    /// Notifies all threads that wait here, also if the shutdown is only about to begin.
+    pub(crate) fn notify(&self) {
+        if std::mem::take(&mut self.state.lock().awaited) {
             self.changed.notify_all();
         }
+    }
+
+    /// Does what `progress` does for an entry that was pushed when nothing runs any more.
+    pub(crate) fn pushed_late(&self) {
+        self.state.lock().late += 1;
+        self.notify();
     }
 
     /// Waits until `done`, at most until `deadline` (`None`: without a limit).
@@ -209,8 +226,13 @@ impl ShutdownState {
 
     /// Returns whether no worker is left, not even one that stays for exempt tasks.
     pub(crate) fn are_workers_gone(&self) -> bool {
+        self.state.lock().are_workers_gone()
+    }
+
+    /// Returns how many entries were pushed late, and whether no worker is left.
+    pub(crate) fn late(&self) -> (usize, bool) {
         let state = self.state.lock();
-        state.out >= state.workers
+        (state.late, state.are_workers_gone())
     }
 
     pub(crate) fn undelivered(&self, messages: usize) {
@@ -322,14 +344,16 @@ impl ShutdownState {
     }
 
     /// Runs each exempt task once more, when it has its report. One worker stays to do so. Returns
-    /// whether this was the worker.
-    pub(crate) fn linger(&self, mut turn: impl FnMut(Runnable)) -> bool {
+    /// whether this was the worker. Meanwhile it calls `clear` after late pushes, which may be in its
+    /// policy: no other thread empties that while there is a worker.
+    pub(crate) fn linger(&self, mut turn: impl FnMut(Runnable), clear: impl Fn()) -> bool {
         let mut state = self.state.lock();
         if state.lingering || state.exempt.is_empty() {
             return false;
         }
         state.lingering = true;
         self.changed.notify_all();
+        let mut cleared = None;
         while !state.exempt.is_empty() {
             // Before the report a wake-up is for something else, so the task waits until then.
             let ready = if state.report.is_some() {
@@ -338,6 +362,14 @@ impl ShutdownState {
                 None
             };
             let Some(runnable) = ready else {
+                if cleared != Some(state.late) && !mutant("a_worker_that_stays_leaves_its_policy") {
+                    cleared = Some(state.late);
+                    drop(state);
+                    clear();
+                    state = self.state.lock();
+                    continue;
+                }
+                state.awaited = true;
                 state = self.changed.wait(state, None);
                 continue;
             };
@@ -355,9 +387,15 @@ impl ShutdownState {
 
     pub(crate) fn begin_drain(&self) -> bool {
         // Acquire pairs with the Release in `end_drain`: one thread drains after the other.
-        self.draining
+        let begins = self
+            .draining
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+            .is_ok();
+        if begins {
+            let mut state = self.state.lock();
+            state.drained = state.are_workers_gone().then_some(state.late);
+        }
+        begins
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -379,6 +417,21 @@ impl Progress {
 
     pub(crate) fn all_out(&self) -> bool {
         self.not_out() == 0
+    }
+
+    /// Returns whether no worker is left, not even one that stays for exempt tasks.
+    fn are_workers_gone(&self) -> bool {
+        self.out >= self.workers
+    }
+
+    /// Returns whether a policy without a worker may have what no drain has looked for.
+    pub(crate) fn has_undrained(&self) -> bool {
+        self.are_workers_gone() && self.drained != Some(self.late)
+    }
+
+    /// Returns the tasks that await the shutdown.
+    pub(crate) fn exempted(&self) -> &[TaskKey] {
+        &self.exempt
     }
 
     /// Returns how many of the exempt tasks are actors.

@@ -20,6 +20,7 @@ use crate::contain::{Panic, attempt, contain};
 use crate::instant::{Instant, SystemInstant};
 use crate::park::Parker;
 use crate::scheduler::{DriverWait, Employer, WorkerEnd, WorkerLocal, WorkerLoop};
+use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{MODEL, mutant};
 
 /// Runs the thread of a worker.
@@ -164,13 +165,23 @@ fn leave(
         }
         return left;
     }
+    // SeqCst pairs with the fence after a push (`Inner::push`): a policy has here what a thread has pushed
+    // that did not see the end.
+    fence(Ordering::SeqCst);
     worker.drop_all();
-    inner.shutdown.linger(|runnable| worker.turn(runnable));
+    let clear = || worker.drop_all();
+    inner
+        .shutdown
+        .linger(|runnable| worker.turn(runnable), clear);
     cancel_rest(inner);
     // Drops what the drops above pushed on this thread.
     worker.drop_all();
     inner.threads.leave();
     inner.shutdown.worker_left();
+    // A thread that pushed meanwhile left that to this worker.
+    if inner.shutdown.is_completed() && !mutant("the_last_worker_leaves_what_was_pushed") {
+        inner.drain();
+    }
     left
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use greenroom::{Context, Fault, Handle, Runtime, spawn, yield_now};
+use greenroom::{Context, Fault, Handle, HostFault, Runtime, spawn, yield_now};
 
 use crate::support::{
     Drops, Gate, OpenOnDrop, WATCH, drive, open_when_pending, poll_once, until, within,
@@ -90,6 +90,35 @@ fn a_thread_in_block_on_returns_when_the_awaited_task_is_cancelled() {
             drive(waiting.join()),
             Ok(None) | Err(Fault::Cancelled)
         ));
+    });
+}
+
+#[test]
+fn a_call_of_a_hosted_value_fails_while_a_task_of_its_thread_awaits_the_shutdown() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let hosted = drive(pinned.host(|| 42)).unwrap();
+        let (begun, dropped) = (Gate::default(), Gate::default());
+        let (opens, guard) = (begun.clone(), OpenOnDrop(dropped.clone()));
+        pinned
+            .spawn(|| async move {
+                let _guard = guard;
+                opens.open();
+                std::future::pending::<()>().await;
+            })
+            .detach();
+        begun.pass();
+        let call = runtime.block_on(async move {
+            greenroom::unblock(move || {
+                // From now on the thread stays for the task below alone.
+                dropped.pass();
+                wait(hosted.with(|value| *value))
+            })
+        });
+        let awaits = pinned.spawn(|| async { Runtime::current().shutdown().await });
+        assert_eq!(drive(awaits).left_behind, 0);
+        assert!(matches!(drive(call), Err(HostFault::Gone)));
     });
 }
 

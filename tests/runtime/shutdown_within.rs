@@ -6,11 +6,14 @@ use greenroom::{Context, Fault, Runtime, ShutdownReport, actor, spawn};
 
 use crate::support::{
     Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, on_threads, poll_here,
-    received, until, within,
+    poll_once, received, until, within,
 };
 
 // Uses the threads of another runtime.
-on_threads!(the_caller_may_hold_the_last_clone);
+on_threads!(
+    the_caller_may_hold_the_last_clone,
+    a_task_that_gave_its_shutdown_away_ends_when_that_is_dropped,
+);
 
 in_every_home!(
     a_task_gets_the_report_and_ends_when_it_next_suspends,
@@ -294,6 +297,25 @@ fn a_task_that_gave_its_shutdown_away_is_cancelled_like_any_other_task(home: &Ho
     .detach();
     let report = drive(received(&receive));
     assert_eq!(report.left_behind, 0);
+    gone.pass();
+}
+
+fn a_task_that_gave_its_shutdown_away_ends_when_that_is_dropped(home: &Home) {
+    let (guard, gone) = guard();
+    let (send, receive) = std::sync::mpsc::channel();
+    home.spawn_task(async move {
+        let _guard = guard;
+        let runtime = Runtime::current();
+        let mut shutdown = Box::pin(async move { runtime.shutdown().await });
+        // The report wakes nobody.
+        assert!(poll_once(&mut shutdown).is_pending());
+        send.send(shutdown).unwrap();
+        std::future::pending::<()>().await;
+    })
+    .detach();
+    let shutdown = received(&receive);
+    assert_eq!(drive(home.runtime.shutdown()).left_behind, 0);
+    drop(shutdown);
     gone.pass();
 }
 

@@ -8,13 +8,14 @@ use ::loom::thread::{spawn, yield_now};
 
 use super::super::inner::Inner;
 use super::super::quiescence::KeepAlive;
+use super::super::worker_thread::work;
 use super::quiescence::Watcher;
-use super::{end, join, push, runtime_with, start, token};
+use super::{Gate, OnDrop, end, join, push, runtime_with, start, token};
 use crate::scheduler::choose;
 use crate::scheduler::parking::Parking;
 use crate::scheduler::policy::{Duties, Policy, Runnable};
 use crate::scheduler::runnable;
-use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use crate::sync::global::AtomicU64;
 
 /// A queue without a lock that would order an enqueue and a failed look. One thread enqueues, and
@@ -111,5 +112,89 @@ fn model_31_quiescence_is_declared_after_enqueued_entries_have_run() {
         assert_eq!(fate.of(), (1, 0), "something is in flight");
         end(&inner);
         join(workers);
+    });
+}
+
+/// Checks that an entry that is enqueued when there is no worker is dropped while the shutdown waits
+/// for a thread that waits for that drop.
+#[test]
+fn model_31_an_entry_for_whose_drop_a_thread_waits_is_dropped() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        inner.shutdown.expect_workers(1);
+        inner.shutdown.worker_left();
+        let done = Arc::new(AtomicBool::new(false));
+        let waits = spawn({
+            let (inner, done) = (inner.clone(), done.clone());
+            move || {
+                let dropped = Gate::new();
+                let opens = OnDrop({
+                    let dropped = dropped.clone();
+                    move || dropped.open()
+                });
+                let fate = push(&inner, move || drop(opens));
+                dropped.wait();
+                done.store(true, Ordering::Release);
+                inner.shutdown.progress();
+                fate
+            }
+        });
+        inner.shutdown.finish();
+        inner.drain_until(None, |_| done.load(Ordering::Acquire));
+        inner.shutdown.complete();
+        inner.drain();
+        assert_eq!(waits.join().unwrap().of(), (0, 1), "dropped once");
+    });
+}
+
+/// Checks the same while a worker stays for a task that awaits the shutdown.
+#[test]
+fn model_31_an_entry_for_whose_drop_a_thread_waits_is_dropped_by_a_worker_that_stays() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        inner.shutdown.expect_workers(1);
+        let (awaits, _) = token(|| ());
+        let key = awaits.key();
+        inner.shutdown.exempt(key);
+        let dropped = Arc::new(AtomicBool::new(false));
+        let tells = OnDrop({
+            let (inner, dropped) = (inner.clone(), dropped.clone());
+            move || {
+                dropped.store(true, Ordering::Release);
+                inner.shutdown.progress();
+            }
+        });
+        let pusher = spawn({
+            let inner = inner.clone();
+            move || push(&inner, move || drop(tells))
+        });
+        inner.shutdown.finish();
+        let worker = spawn({
+            let inner = inner.clone();
+            move || work(&inner, 0)
+        });
+        inner.drain_until(None, |_| dropped.load(Ordering::Acquire));
+        inner.shutdown.exempt_no_more(key);
+        join(vec![worker]);
+        assert_eq!(pusher.join().unwrap().of(), (0, 1), "dropped once");
+        drop(awaits);
+    });
+}
+
+/// Checks that an entry that is enqueued while the last worker leaves is dropped, when the shutdown
+/// is over.
+#[test]
+fn model_31_an_entry_that_the_last_worker_does_not_see_is_dropped() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        inner.shutdown.expect_workers(1);
+        let pusher = spawn({
+            let inner = inner.clone();
+            move || push(&inner, || unreachable!("the entry is dropped, not run"))
+        });
+        inner.shutdown.finish();
+        inner.shutdown.complete();
+        work(&inner, 0);
+        assert_eq!(pusher.join().unwrap().of(), (0, 1), "dropped once");
     });
 }

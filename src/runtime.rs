@@ -16,6 +16,7 @@ mod carried_span;
 pub(crate) mod context;
 pub(crate) mod deadlock;
 mod declared;
+mod draining;
 mod driver;
 mod engine;
 mod executor;

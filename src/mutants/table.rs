@@ -451,4 +451,11 @@ pub(super) const MUTANTS: &[(&str, &str, &str)] = &[
         "model_34_a_pinned",
         DEADLOCK,
     ),
+    (
+        "a_wait_keeps_what_its_worker_has",
+        "model_29_a_wait",
+        DEADLOCK,
+    ),
+    ("a_wait_in_a_drain_only_waits", "model_16_a_drop", DEADLOCK),
+    ("a_late_push_wakes_no_drain", "model_16_a_drop", DEADLOCK),
 ];

@@ -25,6 +25,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::blocking;
 use super::context::{self, Role, ThreadContext};
+use super::draining::DrainingWait;
 use super::engine::BlockingCall;
 use super::handle::Runtime;
 use super::host::HostContext;
@@ -119,13 +120,15 @@ impl Runtime {
         let context = ThreadContext::new(&self.inner, Role::Outside);
         let context = context.with_timers(&waker, waiting.clock());
         let _entered = context.enter();
+        let mut draining = DrainingWait::here(&self.inner);
         let mut future = pin!(future);
         loop {
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(value) => return value,
-                Poll::Pending => match stage() {
-                    Some(stage) => waiting.park_on(&*stage),
-                    None => waiting.park(),
+                Poll::Pending => match (stage(), &mut draining) {
+                    (Some(stage), _) => waiting.park_on(&*stage),
+                    (None, Some(draining)) => draining.go_on(&waker, || waiting.park()),
+                    (None, None) => waiting.park(),
                 },
             }
         }
@@ -246,13 +249,17 @@ pub(crate) fn may_wait() -> bool {
 /// Gives a worker away, unless no thread needs it.
 fn make_way_of<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {
     let runtime = context.runtime;
-    if runtime.is_over() || runtime.is_simulated() {
-        // In a shutdown that is over, the worker has nothing left to run, and this thread must clear
-        // it. In a simulation this is the only thread.
-        return Ok(());
+    // In a simulation this is the only thread.
+    let is_given = runtime.is_simulated() || !runtime.is_over() && give_away(context, local)?;
+    if !is_given {
+        // The runtime has ended. This thread may wait for the drop of what its worker has.
+        runtime.leave_queued(local);
     }
-    // If it returns false, the runtime has ended meanwhile: as above.
-    blocking::give_away(context, local).map(drop).map_err(|error| {
+    Ok(())
+}
+
+fn give_away<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<bool, String> {
+    blocking::give_away(context, local).map_err(|error| {
         format!(
             "`block_on` was called in a task, and no spare thread could be started to replace the \
              worker: {error}"

@@ -398,17 +398,17 @@ impl BlockingPool {
         self.state.lock().displaced -= 1;
     }
 
-    /// Drops the jobs that have not begun and ends the idle threads. The busy ones end with their
-    /// jobs.
-    pub(crate) fn close(&self) {
+    /// Ends the idle threads. The busy ones end with their jobs. Returns the jobs that have not begun,
+    /// to be dropped.
+    pub(crate) fn close(&self) -> impl Iterator<Item = Runnable> + use<> {
         let mut state = self.state.lock();
         state.over = true;
         let jobs = std::mem::take(&mut state.jobs);
         let idle = std::mem::take(&mut state.idle);
         drop(state);
-        // Each finds that the pool is over. The jobs are dropped without the lock.
+        // Each finds that the pool is over.
         idle.iter().for_each(|thread| thread.wake(None));
-        drop(jobs);
+        jobs.into_iter().map(|waiting| waiting.job)
     }
 
     pub(super) fn stats(&self) -> BlockingStats {

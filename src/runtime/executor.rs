@@ -214,6 +214,9 @@ impl Inner {
     /// hold a lock that the drop of the task's future takes.
     #[cold]
     fn pushed_late(&self) {
+        if !mutant("a_late_push_wakes_no_drain") {
+            self.shutdown.wake_draining();
+        }
         if !mutant("a_late_push_is_not_noticed") {
             self.shutdown.pushed_late();
         }
@@ -222,6 +225,23 @@ impl Inner {
         } else if !mutant("a_late_push_interrupts_no_join") {
             self.threads.interrupt();
         }
+    }
+
+    /// Leaves what is in a worker's queue to the shutdown, which is over. The worker runs nothing any
+    /// more, and does not clear its queue while its thread waits.
+    pub(super) fn leave_queued(&self, local: &WorkerLocal<'_>) {
+        if mutant("a_wait_keeps_what_its_worker_has") {
+            return;
+        }
+        let left = local.drain();
+        if left.is_empty() {
+            return;
+        }
+        let left = left.into_iter().map(Runnable::into_raw);
+        self.scheduler.shutdown_queue.push(left);
+        // SeqCst: as in `push`.
+        fence(Ordering::SeqCst);
+        self.pushed_late();
     }
 
     /// Does what `push` does, and keeps the runtime until it returns (EXECUTOR-1): a policy may have

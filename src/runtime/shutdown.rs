@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::context::{self, Role, ThreadContext};
+use super::draining;
 use super::handle::Runtime;
 use super::host::{HostContext, HostThread};
 use super::inner::Inner;
@@ -240,7 +241,9 @@ impl Inner {
         let (pinned, staying) = self.hosts.let_go();
         self.drain_until(turn_ends, Progress::all_out);
         let workers = self.shutdown.not_out();
-        self.blocking.close();
+        // Left to the drain: the drop of one may wait for that of another.
+        let jobs = self.blocking.close().map(Runnable::into_raw);
+        self.scheduler.shutdown_queue.push(jobs);
         self.drain_until(turn_ends, |_| self.blocking.threads() == 0);
         let blocking = self.blocking.threads();
         self.drain_until(turn_ends, |_| !self.viewers.has_thread());
@@ -336,11 +339,9 @@ impl Inner {
         while self.scheduler.has_left() && self.shutdown.begin_drain() {
             let kept = self.scheduler.len_of_other();
             let before = self.shutdown.late();
-            let mut dropped = 0;
-            while let Some(runnable) = self.take_left() {
-                dropped += 1;
-                self.drop_unneeded(runnable);
-            }
+            let drains = draining::begin(self);
+            let has_dropped = self.drop_left();
+            drop(drains);
             self.shutdown.end_drain();
             if mutant("drain_looks_once") {
                 return;
@@ -353,11 +354,21 @@ impl Inner {
             // A thread that has pushed meanwhile, or was the last worker, left the drain to this one.
             let stuck = kept.is_some() && kept == self.scheduler.len_of_other();
             let stuck = stuck && before == self.shutdown.late();
-            if dropped == 0 && stuck && self.scheduler.shutdown_queue.len() == 0 {
+            if !has_dropped && stuck && self.scheduler.shutdown_queue.len() == 0 {
                 // The policy does not return the runnables that it holds. Another one may have come.
                 return self.shutdown.progress();
             }
         }
+    }
+
+    /// Drops what is left, in the one thread that drains. Returns whether there was any.
+    pub(super) fn drop_left(&self) -> bool {
+        let mut has_dropped = false;
+        while let Some(runnable) = self.take_left() {
+            has_dropped = true;
+            self.drop_unneeded(runnable);
+        }
+        has_dropped
     }
 
     fn take_left(&self) -> Option<Runnable> {

@@ -33,6 +33,8 @@ pub(crate) struct ShutdownState {
     state: Mutex<Progress>,
     changed: Condvar,
     reported: Waiters,
+    /// The waits of threads that drain.
+    late: Waiters,
     /// How often each worker has reported what was queued when the shutdown began.
     queue_reports: Box<[AtomicU32]>,
     draining: AtomicBool,
@@ -76,6 +78,7 @@ impl ShutdownState {
             state: Mutex::new(Progress::default()),
             changed: Condvar::new(),
             reported: Waiters::new(),
+            late: Waiters::new(),
             draining: AtomicBool::new(false),
             undelivered: AtomicUsize::new(0),
         }
@@ -185,6 +188,24 @@ impl ShutdownState {
     pub(crate) fn pushed_late(&self) {
         self.state.lock().late += 1;
         self.notify();
+    }
+
+    /// Wakes the threads that wait in a drain, for such an entry.
+    pub(crate) fn wake_draining(&self) {
+        self.late.wake_all();
+    }
+
+    pub(crate) fn poll_late(
+        &self,
+        ticket: &mut Ticket,
+        cx: &mut Context<'_>,
+        has_late: impl Fn() -> bool,
+    ) -> Poll<()> {
+        self.late.poll(ticket, cx, has_late)
+    }
+
+    pub(crate) fn leave_late(&self, ticket: &mut Ticket) {
+        self.late.leave(ticket);
     }
 
     /// Waits until `done`, at most until `deadline` (`None`: without a limit).

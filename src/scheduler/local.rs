@@ -192,12 +192,14 @@ impl<'a> WorkerLocal<'a> {
 
     /// Takes all remaining runnables that only this worker can take.
     pub(crate) fn drain(&self) -> Vec<Runnable> {
+        std::iter::from_fn(|| self.take_left()).collect()
+    }
+
+    /// Takes one of these.
+    pub(super) fn take_left(&self) -> Option<Runnable> {
         match &self.side {
-            Side::Stealing(_, worker) => worker.local.drain().map(runnable).collect(),
-            Side::Erased(_) => {
-                let duties = self.duties().last();
-                std::iter::from_fn(|| self.dequeue(&duties)).collect()
-            }
+            Side::Stealing(_, worker) => worker.local.drain().next().map(runnable),
+            Side::Erased(_) => self.dequeue(&self.duties().last()),
         }
     }
 

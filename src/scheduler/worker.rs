@@ -215,15 +215,9 @@ impl<'a, E: Employer, C: TurnContext> WorkerLoop<'a, E, C> {
         if mutant("an_ended_worker_keeps_its_queues") {
             return;
         }
-        loop {
-            let left = self.local.drain();
-            if left.is_empty() {
-                return;
-            }
-            // Their drops may push more.
-            for runnable in left {
-                self.employer.drop_unneeded(runnable);
-            }
+        // One at a time: a drop may wait for the next one, in `block_on`, or push more.
+        while let Some(runnable) = self.local.take_left() {
+            self.employer.drop_unneeded(runnable);
         }
     }
 

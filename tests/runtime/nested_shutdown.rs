@@ -1,11 +1,12 @@
 //! A shutdown while a task is in `block_on`: its thread counts like any thread in user code.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use greenroom::{Context, Fault, Handle, HostFault, Runtime, spawn, yield_now};
+use greenroom::{Context, Fault, Handle, HostFault, Runtime, Task, spawn, unblock, yield_now};
 
 use crate::support::{
-    Drops, Gate, OpenOnDrop, WATCH, drive, open_when_pending, poll_once, until, within,
+    Drops, Gate, OpenOnDrop, WATCH, drive, open_when_pending, poll_here, poll_once, until, within,
 };
 
 fn runtime(workers: usize) -> Runtime {
@@ -15,6 +16,15 @@ fn runtime(workers: usize) -> Runtime {
         .on_fault(|_| {})
         .build()
         .unwrap()
+}
+
+/// Calls a closure when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 fn wait<F: Future>(future: F) -> F::Output {
@@ -94,6 +104,53 @@ fn a_thread_in_block_on_returns_when_the_awaited_task_is_cancelled() {
 }
 
 #[test]
+fn a_turn_may_wait_for_what_it_has_woken_when_the_shutdown_was_not_over() {
+    within(WATCH, || {
+        let builder = Runtime::builder().workers(1);
+        let runtime = builder.grace(Duration::from_secs(1)).build().unwrap();
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let [begun, wakes, wakes_turn, ends] = [(); 4].map(|()| Gate::default());
+        let (over, opens) = (Gate::default(), begun.clone());
+        let is_over = OpenOnDrop(over.clone());
+        // The thread drops it when the workers were told to end.
+        pinned
+            .spawn(|| async move {
+                let _is_over = is_over;
+                opens.open();
+                std::future::pending::<()>().await;
+            })
+            .detach();
+        begun.pass();
+        let (stops, waits) = (wakes_turn.clone(), ends.clone());
+        let _stays = spawn!(
+            |mut cx: Context<()>| async move {
+                while cx.recv().await.is_some() {}
+                stops.open();
+                waits.wait().await;
+            },
+            on = &pinned
+        );
+        let woken = wakes.clone();
+        let mut task = runtime.spawn(async move {
+            woken.wait().await;
+            std::future::pending::<()>().await;
+        });
+        runtime.block_on(async { assert!(poll_here(&mut task).await.is_pending()) });
+        runtime
+            .spawn(async move {
+                wakes_turn.wait().await;
+                // It is in the queue of the worker that this turn holds.
+                wakes.open();
+                ends.open();
+                over.pass();
+                assert_eq!(wait(task.fallible()), None);
+            })
+            .detach();
+        assert_eq!(drive(runtime.shutdown()).left_behind, 0);
+    });
+}
+
+#[test]
 fn a_call_of_a_hosted_value_fails_while_a_task_of_its_thread_awaits_the_shutdown() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -119,6 +176,83 @@ fn a_call_of_a_hosted_value_fails_while_a_task_of_its_thread_awaits_the_shutdown
         let awaits = pinned.spawn(|| async { Runtime::current().shutdown().await });
         assert_eq!(drive(awaits).left_behind, 0);
         assert!(matches!(drive(call), Err(HostFault::Gone)));
+    });
+}
+
+#[test]
+fn a_drop_may_wait_for_a_task_that_the_shutdown_cancels_too() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let runtime = runtime(workers);
+            let drops = Drops::default();
+            let waits = |uncounted: &Runtime| {
+                let (own, begun, dropped) = (uncounted.clone(), Gate::default(), drops.one());
+                let opens = begun.clone();
+                let task = runtime.spawn(async move {
+                    let _dropped = dropped;
+                    opens.open();
+                    std::future::pending::<()>().await;
+                });
+                begun.pass();
+                let mut task = Some(task);
+                OnDrop(move || assert!(own.block_on(task.take().unwrap().cancel()).is_none()))
+            };
+            let uncounted = runtime.block_on(async { Runtime::current() });
+            for _ in 0..4 {
+                let (in_task, in_actor) = (waits(&uncounted), waits(&uncounted));
+                let begun = Gate::default();
+                let opens = begun.clone();
+                runtime
+                    .spawn(async move {
+                        let _waits = in_task;
+                        opens.open();
+                        std::future::pending::<()>().await;
+                    })
+                    .detach();
+                begun.pass();
+                spawn!(
+                    |_cx: Context<()>| async move {
+                        let _waits = in_actor;
+                        std::future::pending::<()>().await;
+                    },
+                    on = &runtime
+                )
+                .detach();
+            }
+            assert_eq!(drive(runtime.shutdown()).left_behind, 0);
+            assert_eq!(drops.count(), 8);
+        }
+    });
+}
+
+#[test]
+fn the_drop_of_a_blocking_call_may_wait_for_one_that_has_not_begun_either() {
+    within(WATCH, || {
+        let builder = Runtime::builder().workers(1).max_blocking_workers(1);
+        let runtime = builder.grace(Duration::ZERO).build().unwrap();
+        let uncounted = runtime.block_on(async { Runtime::current() });
+        let (begun, go) = (Gate::default(), Gate::default());
+        let call = |job: Box<dyn FnOnce() + Send>| runtime.block_on(async { unblock(job) });
+        let (opens, waits) = (begun.clone(), go.clone());
+        let busy = call(Box::new(move || {
+            opens.open();
+            waits.pass();
+        }));
+        begun.pass();
+        let (second, dropped) = (Arc::new(Mutex::new(None)), Drops::default());
+        let awaited = second.clone();
+        let in_first = OnDrop(move || {
+            let second: Option<Task<()>> = awaited.lock().unwrap().take();
+            assert!(uncounted.block_on(second.unwrap().cancel()).is_none());
+        });
+        let first = call(Box::new(move || drop(in_first)));
+        let in_second = dropped.one();
+        *second.lock().unwrap() = Some(call(Box::new(move || drop(in_second))));
+        assert_eq!(drive(runtime.shutdown()).left_behind, 1);
+        assert_eq!(dropped.count(), 1);
+        go.open();
+        drive(busy);
+        drop(first);
     });
 }
 

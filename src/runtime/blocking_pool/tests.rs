@@ -50,7 +50,7 @@ impl Turns for Counts<'_> {
         job.run();
         self.run.set(self.run.get() + 1);
         if self.run.get() == 10 {
-            self.pool.close();
+            drop(self.pool.close());
         }
     }
 
@@ -133,7 +133,7 @@ impl Turns for Fails<'_> {
         self.run.set(self.run.get() + 1);
         job.run();
         if self.run.get() == 2 {
-            return self.pool.close();
+            return drop(self.pool.close());
         }
         for millis in [10, 20, 40, 80, 160, 320, 640, 1000, 1000] {
             let delay = self.later.take().expect("it is tried again");

@@ -74,7 +74,7 @@ fn model_65_a_thread_that_is_woken_late_runs_the_job() {
         let fate = push(&pool, move || opens.open());
         done.wait();
         join(vec![passes]);
-        pool.close();
+        drop(pool.close());
         join(threads);
         assert_eq!(fate.of(), (1, 0), "run once");
     });
@@ -94,7 +94,7 @@ fn model_65_jobs_that_wait_for_each_other_get_threads() {
         });
         push(&pool, move || begun.open());
         done.wait();
-        pool.close();
+        drop(pool.close());
         join(threads);
     });
 }

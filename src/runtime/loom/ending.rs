@@ -7,13 +7,16 @@ use std::time::Duration;
 use ::loom::explore;
 use ::loom::thread::spawn;
 
+use super::super::handle::Runtime;
 use super::super::inner::Inner;
 use super::super::shutdown_state::Progress;
 use super::{
     Fate, Gate, OnDrop, asleep, end, join, model_from_explore, push, queues, runtime, start,
 };
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::time::Instant;
+use crate::waiters::Waiters;
 
 /// Asserts that each entry was run or dropped exactly once, and that no queue holds one.
 fn assert_completed(inner: &Inner, fates: &[Arc<Fate>]) {
@@ -109,6 +112,38 @@ fn model_16_a_watch_whose_thread_does_not_start_does_not_delay_a_shutdown() {
         inner.shutdown.finish();
         inner.drain_until(None, |_| !inner.viewers.has_thread());
         watches.join().unwrap();
+    });
+}
+
+/// Checks that a drop may wait for an entry that is pushed when its thread drains. No other thread may
+/// drain then.
+#[test]
+fn model_16_a_drop_may_wait_for_an_entry_that_is_pushed_late() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let dropped = Arc::new((AtomicBool::new(false), Waiters::new()));
+        let tells = OnDrop({
+            let dropped = dropped.clone();
+            move || {
+                dropped.0.store(true, Ordering::Release);
+                dropped.1.wake_all();
+            }
+        });
+        let pusher = spawn({
+            let inner = inner.clone();
+            move || push(&inner, move || drop(tells))
+        });
+        let waits = OnDrop({
+            let runtime = Runtime::not_counting(inner.clone());
+            move || runtime.block_on(dropped.1.until(|| dropped.0.load(Ordering::Acquire)))
+        });
+        inner.shutdown.finish();
+        let fate = push(&inner, move || drop(waits));
+        inner.drain();
+        assert_eq!(fate.of(), (0, 1), "dropped once");
+        inner.shutdown.complete();
+        inner.drain();
+        assert_eq!(pusher.join().unwrap().of(), (0, 1), "dropped once");
     });
 }
 

@@ -9,7 +9,7 @@ use super::super::block_on::make_way;
 use super::super::blocking::serve;
 use super::super::inner::Inner;
 use super::super::tests::arm;
-use super::{Fate, Gate, end, join, model_from_explore, push, runtime, start};
+use super::{Fate, Gate, OnDrop, end, join, model_from_explore, push, runtime, start};
 use crate::sync::Mutex;
 
 /// Returns a runtime with one worker, and an idle thread for blocking calls.
@@ -30,7 +30,7 @@ fn with_a_spare_thread() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
 /// Ends the runtime and all its threads, without waiting for the workers first.
 fn end_all(inner: &Arc<Inner>, threads: Vec<JoinHandle<()>>) {
     end(inner);
-    inner.blocking.close();
+    drop(inner.blocking.close());
     inner.drain_until(None, |state| {
         state.all_out() && inner.blocking.threads() == 0
     });
@@ -84,6 +84,31 @@ fn model_29_a_shutdown_clears_a_worker_that_is_being_given_away() {
         let fate = left.lock().take().expect("it was pushed");
         let (runs, drops) = fate.of();
         assert_eq!(runs + drops, 1, "run or dropped, once");
+    });
+}
+
+/// Checks that a wait in a turn ends if it is for the drop of what the worker has queued, also when
+/// the shutdown is over and the worker is not given away any more.
+#[test]
+fn model_29_a_wait_is_not_for_what_its_own_worker_has_queued() {
+    model_from_explore(|| {
+        let (inner, threads) = with_a_spare_thread();
+        let (own, begun) = (inner.clone(), Gate::new());
+        let begins = begun.clone();
+        push(&inner, move || {
+            explore();
+            let done = Gate::new();
+            let opens = OnDrop({
+                let done = done.clone();
+                move || done.open()
+            });
+            push(&own, move || drop(opens));
+            begins.open();
+            make_way().expect("a spare thread is idle");
+            done.wait();
+        });
+        begun.wait();
+        end_all(&inner, threads);
     });
 }
 

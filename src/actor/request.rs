@@ -99,14 +99,14 @@ impl<M: Send + 'static> Address<M> {
             `counter.request(|reply| CounterMessage::find(key, reply))` for `counter.find(key)`",
     note = "`on_return` takes any other future"
 )]
-pub trait OwnedRequest<T>: Into<Request<T>> + sealed::Sealed {}
+pub trait OwnedRequest<T>: Into<Request<T>> + sealed::SealedRequest {}
 
 impl<T> OwnedRequest<T> for Request<T> {}
 
-impl<T> sealed::Sealed for Request<T> {}
+impl<T> sealed::SealedRequest for Request<T> {}
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedRequest {}
 }
 
 struct Question<M, F> {

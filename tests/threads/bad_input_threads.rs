@@ -49,7 +49,7 @@ fn a_runtime_without_its_first_worker_is_an_error() {
         assert_eq!((*workers, *started), (2, 0));
         let text = error.to_string();
         assert!(text.contains("0 of 2 workers"), "{text}");
-        assert!(std::error::Error::source(&error).is_some());
+        assert!(std::error::Error::source(&error).is_none());
         until(|| threads_named("") == before);
         let (text, ..) = panic_of(|| greenroom::run(async {}));
         assert!(text.contains("could not be built"), "{text}");

@@ -6,7 +6,8 @@ use std::time::Duration;
 use greenroom::{Context, Fault, Handle, HostFault, Runtime, Task, spawn, unblock, yield_now};
 
 use crate::support::{
-    Drops, Gate, OpenOnDrop, WATCH, drive, open_when_pending, poll_here, poll_once, until, within,
+    Drops, Gate, OpenOnDrop, WATCH, drive, inside, open_when_pending, poll_here, poll_once, until,
+    within,
 };
 
 fn runtime(workers: usize) -> Runtime {
@@ -166,13 +167,12 @@ fn a_call_of_a_hosted_value_fails_while_a_task_of_its_thread_awaits_the_shutdown
             })
             .detach();
         begun.pass();
-        let call = runtime.block_on(async move {
-            greenroom::unblock(move || {
-                // From now on the thread stays for the task below alone.
-                dropped.pass();
-                wait(hosted.with(|value| *value))
-            })
-        });
+        let job = move || {
+            // From now on the thread stays for the task below alone.
+            dropped.pass();
+            wait(hosted.with(|value| *value))
+        };
+        let call = inside(&runtime, || unblock(job));
         let awaits = pinned.spawn(|| async { Runtime::current().shutdown().await });
         assert_eq!(drive(awaits).left_behind, 0);
         assert!(matches!(drive(call), Err(HostFault::Gone)));
@@ -232,7 +232,7 @@ fn the_drop_of_a_blocking_call_may_wait_for_one_that_has_not_begun_either() {
         let runtime = builder.grace(Duration::ZERO).build().unwrap();
         let uncounted = runtime.block_on(async { Runtime::current() });
         let (begun, go) = (Gate::default(), Gate::default());
-        let call = |job: Box<dyn FnOnce() + Send>| runtime.block_on(async { unblock(job) });
+        let call = |job: Box<dyn FnOnce() + Send>| inside(&runtime, || unblock(job));
         let (opens, waits) = (begun.clone(), go.clone());
         let busy = call(Box::new(move || {
             opens.open();

@@ -14,7 +14,9 @@ const WANTED: [u64; 3] = [1_000_000_000, 1_000_000, 10_000_000];
 pub fn table(options: &RunOptions, wards: &[Ward], jobs: &JobLedger, steps: u64) -> String {
     let RunOptions { minutes, seed, .. } = options;
     let mut text = format!(
-        "A run of {minutes} minutes with the seed {seed}. The date made {steps} steps.\n\n\
+        "# A long run under faults\n\n\
+         `cargo run --release -p soak -- run {minutes} --seed {seed}`, as `soak/src/main.rs` explains. \
+         Each ledger was even. The date made {steps} steps.\n\n\
          | of all | counted | wanted of 120 minutes |\n|---|---|---|\n"
     );
     let of = |name: &str| {

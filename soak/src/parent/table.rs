@@ -16,7 +16,7 @@ pub fn table(options: &RunOptions, wards: &[Ward], jobs: &JobLedger, steps: u64)
     let mut text = format!(
         "# A long run under faults\n\n\
          `cargo run --release -p soak -- run {minutes} --seed {seed}`, as `soak/src/main.rs` explains. \
-         Each ledger was even. The date made {steps} steps.\n\n\
+         A ledger that is not even has a sentence at the end. The date made {steps} steps.\n\n\
          | of all | counted | wanted of 120 minutes |\n|---|---|---|\n"
     );
     let of = |name: &str| {

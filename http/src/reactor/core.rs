@@ -22,6 +22,16 @@ use super::worker::WorkerWaker;
 /// it takes the tasks of a worker that the system has preempted before it finds more of its own.
 const RUN: Duration = Duration::from_millis(1);
 
+/// How long an idle worker leaves the poller alone while another worker runs, which may come back for
+/// it. Meanwhile the sockets gather events, so that fewer waits and wake-ups bring them.
+const NAP: Duration = Duration::from_micros(100);
+
+/// The events of a wait that was hardly worth its system calls.
+const FEW: usize = 2;
+
+/// After as many such waits in a row a worker naps.
+const FEW_IN_A_ROW: u8 = 3;
+
 /// The number of no socket: its event only ends a wait.
 const KICK: Token = Token(usize::MAX);
 
@@ -85,7 +95,7 @@ impl Reactor {
         let _driven = DrivenGuard::new(self);
         let state = Arc::new(WorkerWaker::new(self.kick.clone()));
         let waker = Waker::from(state.clone());
-        let (mut looked, mut woken) = (Instant::now(), Vec::new());
+        let (mut looked, mut woken, mut few) = (Instant::now(), Vec::new(), 0);
         loop {
             state.run();
             let polled = worker.as_mut().poll(&mut Context::from_waker(&waker));
@@ -93,7 +103,7 @@ impl Reactor {
                 return;
             }
             if !state.is_woken() {
-                self.wait(&state, &mut woken);
+                self.wait(&state, &mut woken, &mut few);
                 looked = Instant::now();
             } else if looked.elapsed() >= RUN {
                 // A busy worker looks now and then, in case no other thread polls.
@@ -106,36 +116,64 @@ impl Reactor {
     }
 
     /// Waits until the worker is woken: for the system if the poller is free, and otherwise for it.
-    fn wait(&self, worker: &Arc<WorkerWaker>, woken: &mut Vec<Waker>) {
+    /// `few` is the number of its last waits that brought few events.
+    fn wait(&self, worker: &Arc<WorkerWaker>, woken: &mut Vec<Waker>, few: &mut u8) {
         while !worker.is_woken() {
+            let naps = *few >= FEW_IN_A_ROW && self.nap(worker);
+            if worker.is_woken() {
+                return;
+            }
             match self.poller.try_lock_or_note(worker) {
-                Some(poller) => self.gather(poller, woken, |poller| {
-                    let time = self.deadlines.begin_wait();
-                    let mut events = Err(io::ErrorKind::Interrupted.into());
-                    worker.poll_system(|| events = poller.wait(time));
-                    events
-                }),
+                Some(poller) => {
+                    let came = self.gather(poller, woken, |poller| {
+                        let time = self.deadlines.begin_wait();
+                        let mut events = Err(io::ErrorKind::Interrupted.into());
+                        worker.poll_system(|| events = poller.wait(time));
+                        events
+                    });
+                    *few = match came <= FEW {
+                        // A nap that gathers nothing only delays.
+                        true if naps => 0,
+                        true => few.saturating_add(1),
+                        // It is the nap that has made them many.
+                        false if naps => *few,
+                        false => 0,
+                    };
+                }
                 None => {
-                    worker.park();
+                    worker.park(None);
                     self.poller.forget(worker);
                 }
             }
         }
     }
 
+    /// Naps if another worker runs. Returns whether it did.
+    fn nap(&self, worker: &Arc<WorkerWaker>) -> bool {
+        // Relaxed: only the number counts.
+        let others_run = self
+            .poller
+            .note_if_others_run(worker, self.driven.load(Ordering::Relaxed));
+        if others_run {
+            worker.park(Some(NAP));
+            self.poller.forget(worker);
+        }
+        others_run
+    }
+
     /// Looks for events without waiting.
     fn look(&self, poller: PollerGuard<'_>, woken: &mut Vec<Waker>) {
-        self.gather(poller, woken, |poller| poller.wait(Some(Duration::ZERO)));
+        let _came = self.gather(poller, woken, |poller| poller.wait(Some(Duration::ZERO)));
     }
 
     /// Wakes what waits for the events that come, and for the deadlines that are over. `woken` is
-    /// room for it, which is empty before and after.
+    /// room for it, which is empty before and after. Returns how many were woken.
     fn gather(
         &self,
         mut poller: PollerGuard<'_>,
         woken: &mut Vec<Waker>,
         wait: impl for<'t> FnOnce(&'t mut PollerGuard<'_>) -> io::Result<&'t Events>,
-    ) {
+    ) -> usize {
         // A wait that was interrupted has no events.
         if let Ok(events) = wait(&mut poller) {
             self.sockets().note(events, woken);
@@ -144,10 +182,12 @@ impl Reactor {
         // Unlocked before any waker is called: another thread can poll meanwhile.
         drop(poller);
         self.watchdog.note_unlocked();
+        let came = woken.len();
         for waker in woken.drain(..) {
             // A panic belongs to the waker, and the others are called all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
+        came
     }
 
     /// Keeps watch as long as the process runs.

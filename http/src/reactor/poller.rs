@@ -73,6 +73,17 @@ impl PollerLock {
         guard
     }
 
+    /// Notes that this worker leaves the poller alone, if it is free and not all of the other `driven`
+    /// workers wait. Returns whether it did.
+    pub(super) fn note_if_others_run(&self, worker: &Arc<WorkerWaker>, driven: usize) -> bool {
+        let mut state = self.state();
+        let others_run = state.poller.is_some() && state.idle.len() + 1 < driven;
+        if others_run {
+            state.idle.push(worker.clone());
+        }
+        others_run
+    }
+
     /// Notes that this worker does not wait for the poller any more.
     pub(super) fn forget(&self, worker: &Arc<WorkerWaker>) {
         self.state().idle.retain(|idle| !Arc::ptr_eq(idle, worker));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Wake;
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 /// A worker that is driven. As a waker, it lets the worker run again.
 #[derive(Debug)]
@@ -51,9 +52,16 @@ impl WorkerWaker {
         }
     }
 
-    /// Waits until the worker is woken.
-    pub(super) fn park(&self) {
-        self.change(RUNNING, PARKED);
+    /// Waits until the worker is woken, so long at most.
+    pub(super) fn park(&self, time: Option<Duration>) {
+        if !self.change(RUNNING, PARKED) {
+            return;
+        }
+        if let Some(time) = time {
+            thread::park_timeout(time);
+            self.change(PARKED, RUNNING);
+            return;
+        }
         while !self.is_woken() {
             thread::park();
         }

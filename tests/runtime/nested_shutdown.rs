@@ -9,6 +9,7 @@ use crate::support::{
     Drops, Gate, OpenOnDrop, WATCH, drive, inside, open_when_pending, poll_here, poll_once, until,
     within,
 };
+use crate::thread_locals::OnDrop;
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder()
@@ -17,15 +18,6 @@ fn runtime(workers: usize) -> Runtime {
         .on_fault(|_| {})
         .build()
         .unwrap()
-}
-
-/// Calls a closure when it is dropped.
-struct OnDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
 }
 
 fn wait<F: Future>(future: F) -> F::Output {

@@ -25,7 +25,7 @@ fn runtime(grace: Duration) -> (Runtime, Runtime) {
 }
 
 /// Calls a closure when it is dropped.
-struct OnDrop<F: FnMut()>(F);
+pub struct OnDrop<F: FnMut()>(pub F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {

@@ -7,12 +7,14 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use futures_lite::future::{block_on, poll_once, zip};
 
+use super::poller::PollerLock;
+use super::worker::WorkerWaker;
 use super::{Acceptor, Reactor, Socket};
 
 /// The tests that count what the process has run one after another.
@@ -267,4 +269,38 @@ fn a_socket_is_attended_to_while_the_worker_that_polled_has_a_long_turn() {
             thread.join().unwrap();
         }
     }
+}
+
+#[test]
+fn a_worker_that_was_woken_does_not_nap() {
+    let poll = mio::Poll::new().unwrap();
+    let kick = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
+    let worker = Arc::new(WorkerWaker::new(Arc::new(kick)));
+    worker.run();
+    worker.wake_by_ref();
+    worker.park(Some(Duration::MAX));
+    assert!(worker.is_woken());
+    // A nap of no time leaves a worker that can be woken.
+    worker.run();
+    worker.park(Some(Duration::ZERO));
+    assert!(!worker.is_woken());
+    worker.wake_by_ref();
+    worker.park(None);
+}
+
+#[test]
+fn a_worker_naps_only_while_another_one_runs_and_the_poller_is_free() {
+    let poll = mio::Poll::new().unwrap();
+    let kick = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
+    let [own, other] = [(); 2].map(|()| Arc::new(WorkerWaker::new(kick.clone())));
+    let lock = PollerLock::new(poll);
+    assert!(!lock.note_if_others_run(&own, 1));
+    assert!(lock.note_if_others_run(&own, 2));
+    lock.forget(&own);
+    let poller = lock.try_lock();
+    assert!(lock.try_lock_or_note(&other).is_none());
+    assert!(!lock.note_if_others_run(&own, 3));
+    drop(poller);
+    assert!(!lock.note_if_others_run(&own, 2));
+    assert!(lock.note_if_others_run(&own, 3));
 }

@@ -138,17 +138,20 @@ impl Parker {
         !MODEL && wary == 0 && self.was_short.load(Ordering::Relaxed)
     }
 
-    /// Checks `is_there` for a while, at most for `wait`; returns whether it became true.
+    /// Checks `is_there` at least once, and for at most `wait`; returns whether it became true.
     pub(crate) fn look(&self, wait: Option<Duration>, is_there: impl Fn() -> bool) -> bool {
         let most = wait.map_or(Self::SHORT, |wait| wait.min(Self::SHORT));
         let begun = Instant::now();
-        while begun.elapsed() < most {
+        let took = loop {
             if is_there() {
                 return true;
             }
             yield_now();
-        }
-        let took = begun.elapsed();
+            let took = begun.elapsed();
+            if took >= most {
+                break took;
+            }
+        };
         if took > 2 * Self::SHORT {
             // Another thread had the core, perhaps the awaited one. A thread that sleeps is woken
             // on a core that is free. Relaxed: no other thread uses it.

@@ -152,6 +152,8 @@ fn a_service_that_is_shut_down_in_mid_ask_fails_its_clients_and_frees_its_names(
         };
         let silent = site.tokio.block_on(async { spawn!(silent) });
         SILENT.on(&site.runtime).register(&silent).unwrap();
+        // An actor that has not begun would not be cancelled.
+        assert_eq!(site.get("add/ann/2"), "2 of 2");
         let server = site.address;
         let client = tokio.block_on(async { spawn!(fetcher(_, server)) });
         let page = runtime.spawn({
@@ -162,10 +164,8 @@ fn a_service_that_is_shut_down_in_mid_ask_fails_its_clients_and_frees_its_names(
         site.tokio.shutdown_timeout(LONG);
         // The client is on another tokio runtime, which goes on.
         assert!(runtime.block_on(page).unwrap().is_err());
-        assert!(matches!(
-            site.runtime.block_on(site.total.join()),
-            Err(Fault::Cancelled)
-        ));
+        let ended = site.runtime.block_on(site.total.join());
+        assert!(matches!(ended, Err(Fault::Cancelled)), "{ended:?}");
         assert!(TOTAL.on(&site.runtime).get().is_err());
         assert!(SILENT.on(&site.runtime).get().is_err());
         let again = spawn!(counter(_), on = &site.runtime);

@@ -279,7 +279,8 @@ impl Supervisor {
         self.tree.list()
     }
 
-    /// Stops the tree: the youngest child first, each after the one before has ended.
+    /// Stops the tree: the youngest child first, each after the one before has ended. This returns at
+    /// once, and [`join`](Supervisor::join) waits.
     ///
     /// Each child first handles the messages that it has accepted. So children that wait begin
     /// before, in order and without a back-off. A child that has not ended after the

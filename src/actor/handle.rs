@@ -99,7 +99,8 @@ impl<M, T> Handle<M, T> {
     ///
     /// This call gives up the handle's address. If that was the last one, the actor closes when it
     /// receives next and finds no message and no source. Keep an [`address`](Handle::address) to
-    /// keep the actor open.
+    /// keep the actor open. While others have addresses, it stays open, too, and this waits.
+    /// [`stop`](Address::stop) ends it all the same.
     ///
     /// # Errors
     /// - [`Fault::Panicked`] if the actor panicked.

@@ -21,9 +21,10 @@
 //!
 //! # Answers
 //! - The answer is JSON, plain or in an [envelope](Answers::Envelope).
-//! - A [`Refusal`](greenroom::Refusal) is answered with its error code, if that is a status from
-//!   200 to 599: a status below 200 is no final answer of HTTP. Otherwise the status is 503 if the
-//!   actor has ended or its load is heavy, 504 after a timeout, and 500 in all other cases.
+//! - A [`Refusal`](greenroom::Refusal) is answered with its
+//!   [error code](greenroom::Refusal::with_error_code), if that is a status from 200 to 599: a status
+//!   below 200 is no final answer of HTTP. Otherwise the status is 503 if the actor has ended or its
+//!   load is heavy, 504 after a timeout, and 500 in all other cases.
 //! - A refusal is JSON as well: an object with the fields `kind`, `condition`, `explanation`,
 //!   `error_code` and `exit_status`, of which the last two may be `null`. A [`Client`] makes the
 //!   same refusal of it. The kinds are called as in [`RefusalKind`](greenroom::RefusalKind).

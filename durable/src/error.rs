@@ -107,7 +107,7 @@ impl fmt::Display for StoreProblem {
             StoreProblem::Unencodable(why) => write!(f, "the value cannot be encoded: {why}"),
             StoreProblem::Undecodable(why) => write!(f, "the value cannot be decoded: {why}"),
             StoreProblem::Stale => f.write_str("it is in other hands by now"),
-            StoreProblem::Missing => f.write_str("there is none"),
+            StoreProblem::Missing => f.write_str("no such queue, job or dead letter"),
             StoreProblem::Failed(why) => f.write_str(why),
         }
     }

@@ -15,6 +15,7 @@ use super::contents::Mailbox;
 use super::extras::{AnyBond, HookOptions, Hooks, KnownExtras};
 use super::state::Flags;
 use crate::contain::KeptWaker;
+use crate::error::End;
 use crate::sync::mutant;
 
 /// The key of the first loan.
@@ -158,7 +159,14 @@ impl<M> Mailbox<M> {
         self.lock(|_, contents| contents.hooks().map_or(0, |hooks| hooks.incarnations))
     }
 
-    /// Stores the text of the panic with which the actor, or an incarnation of it, ends.
+    /// Records that the actor ends with a panic of this text.
+    #[cold]
+    pub(crate) fn fail(&self, text: String) {
+        self.set_panic(text);
+        self.lock(|flags, _| flags.set_future_end(End::Panicked));
+    }
+
+    /// Stores the text of the panic with which an incarnation of the actor ends, or the actor does.
     #[cold]
     pub(crate) fn set_panic(&self, text: String) {
         let mut text = Some(text.into());

@@ -1,12 +1,12 @@
 //! Panics in every kind of user code that an actor or its senders call, on every kind of thread
 //! (rayon#37, ruff#17537). Also wakers that panic or call the library (tokio#5154, tokio#3689).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context as TaskContext, Wake, Waker};
+use std::sync::{Arc, Mutex};
+use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::time::Duration;
 
-use greenroom::{Address, AskError, Context, Fault, Reply, Runtime, actor};
+use greenroom::{Address, AskCause, AskError, Context, Fault, Reply, Runtime, actor};
 
 use crate::support::{
     Bomb, CountingWaker, Drops, Elsewhere, Gate, Home, WATCH, drive, drive_elsewhere,
@@ -27,6 +27,7 @@ in_every_home!(
     a_waker_that_panics_at_the_end_of_an_actor_prevents_no_other_wake,
     a_waker_may_use_the_actor_that_wakes_it,
     a_waker_may_drop_a_join_of_the_actor_that_wakes_it,
+    an_ask_as_soon_as_a_panic_has_failed_another_one_names_the_panic,
 );
 
 /// Asserts that new actors of this home still work.
@@ -311,7 +312,7 @@ fn a_waker_may_drop_a_join_of_the_actor_that_wakes_it(home: &Home) {
     let address = handle.address();
     let mut join = handle.join();
     leave(&mut join, Waker::noop());
-    let join = std::sync::Mutex::new(Some(join));
+    let join = Mutex::new(Some(join));
     let (dropped, waker) = Does::waker(move || drop(join.lock().unwrap().take()));
     let mut closed = Box::pin(address.closed());
     leave(&mut closed, &waker);
@@ -319,6 +320,33 @@ fn a_waker_may_drop_a_join_of_the_actor_that_wakes_it(home: &Home) {
     dropped.pass();
     drive(closed);
     still_serves(home);
+}
+
+fn an_ask_as_soon_as_a_panic_has_failed_another_one_names_the_panic(home: &Home) {
+    let handle = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
+        let _reply = cx.recv().await;
+        panic!("bomb in a handler");
+    }));
+    let (address, again) = (handle.address(), Arc::new(Mutex::new(None)));
+    let found = again.clone();
+    let (asked, waker) = Does::waker(move || {
+        let outcome = poll_once(&mut Box::pin(address.ask(|reply| reply)));
+        *found.lock().unwrap() = Some(outcome);
+    });
+    let other = handle.address();
+    let mut first = Box::pin(other.ask(|reply| reply));
+    let held = home.hold();
+    leave(&mut first, &waker);
+    drop(held);
+    asked.pass();
+    let again = again.lock().unwrap().take();
+    let Some(Poll::Ready(Err(AskError::Closed(detail)))) = again else {
+        panic!("{again:?}")
+    };
+    let panicked = AskCause::Panicked("bomb in a handler".into());
+    assert_eq!(*detail.why(), panicked);
+    assert!(drive(first).is_err());
+    assert!(home.block_on(handle.join()).is_err());
 }
 
 /// Tasks on the workers wait for an actor on a pinned thread that only the shutdown ends.

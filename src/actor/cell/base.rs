@@ -332,7 +332,8 @@ where
         }
     }
 
-    /// Completes the replies that were lost while the turn unwound, because of this fault.
+    /// Completes the replies that were lost while the turn unwound, because of this fault. Their
+    /// askers already find how the actor ends.
     #[inline]
     pub(super) fn complete_lost(
         &self,
@@ -340,6 +341,10 @@ where
         turn: &CurrentTurn,
         fault: Option<&Fault>,
     ) {
+        if let Some(Fault::Panicked(panic)) = fault {
+            let text = panic.text().unwrap_or_default();
+            self.core.mailbox.fail(text.to_owned());
+        }
         if turn.notes() & run::LOST != 0 {
             self.complete_lost_for(header, fault);
         }

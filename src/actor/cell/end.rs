@@ -53,10 +53,8 @@ where
     ) {
         match fault {
             // While it unwound, the state was dropped and the executor was notified.
-            Fault::Panicked(panic) => {
-                self.executor.hooks().failed(&self.core.info(), fault);
-                let text = panic.text().unwrap_or_default().to_owned();
-                return self.core.mailbox.set_panic(text);
+            Fault::Panicked(_) => {
+                return self.executor.hooks().failed(&self.core.info(), fault);
             }
             Fault::Killed => {}
             Fault::Cancelled | Fault::NotStarted => {

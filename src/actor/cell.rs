@@ -65,11 +65,11 @@ pub(super) type CellParts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 /// joins with `NotStarted`.
 ///
 /// The executor keeps anything that is not `Send` on its thread.
-#[track_caller]
 pub(super) fn new<M, H, A, Fut>(
     executor: H,
     parts: CellParts<M, A, Fut>,
     options: ActorOptions<M>,
+    spawned_at: &'static Location<'static>,
 ) -> (NonNull<Core<M>>, Option<A>)
 where
     M: Send + 'static,
@@ -82,10 +82,10 @@ where
             let (actor, begin) = *parts;
             Large::<A, Fut>::new(begin(actor, cx))
         });
-        let (core, refused) = ActorCell::create(executor, parts, options);
+        let (core, refused) = ActorCell::create(executor, parts, options, spawned_at);
         return (core, refused.map(|parts| parts.0));
     }
-    ActorCell::create(executor, parts, options)
+    ActorCell::create(executor, parts, options, spawned_at)
 }
 
 impl<M, H, A, Fut> ActorCell<M, H, A, Fut, Fut::Output>
@@ -95,11 +95,11 @@ where
     A: 'static,
     Fut: Future + 'static,
 {
-    #[track_caller]
     fn create(
         executor: H,
         parts: CellParts<M, A, Fut>,
         options: ActorOptions<M>,
+        spawned_at: &'static Location<'static>,
     ) -> (NonNull<Core<M>>, Option<A>) {
         let label = options.label;
         let cell = blocks::room::<Self>();
@@ -113,7 +113,7 @@ where
         }
         let core = cell.cast::<Core<M>>();
         // SAFETY: (CELL-2) the caller's references, which it receives from this function.
-        if unsafe { Base::<M, H>::launch(core, Location::caller(), label) } {
+        if unsafe { Base::<M, H>::launch(core, spawned_at, label) } {
             return (core, None);
         }
         // SAFETY: (CELL-2) as above; (CELL-3) the cell is not shared, and never runs.

@@ -14,6 +14,7 @@
 )]
 
 use std::future::{Future, poll_fn, ready};
+use std::panic::Location;
 use std::pin::pin;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
@@ -286,7 +287,7 @@ fn nobodys_context<M: Send + 'static>() -> Context<M> {
         label: None,
     };
     let parts: CellParts<M, _, _> = ((), |(), _| ready(()));
-    let (core, _) = cell::new(Nowhere, parts, options);
+    let (core, _) = cell::new(Nowhere, parts, options, Location::caller());
     // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
     let handle = unsafe { Handle::<M, ()>::new(core) };
     // (CONTEXT-1) The cell has not begun, so it has no context yet.

@@ -13,6 +13,7 @@ mod urgent;
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::panic::Location;
 
 pub use target::{Current, Detached, SpawnFrom, SpawnTarget};
 
@@ -35,12 +36,12 @@ use crate::sync::Mutex;
 /// use greenroom::Context;
 ///
 /// async fn echo(mut cx: Context<String>) -> usize {
-///     let mut heard = 0;
+///     let mut count = 0;
 ///     while let Some(text) = cx.recv().await {
 ///         println!("{text}");
-///         heard += 1;
+///         count += 1;
 ///     }
-///     heard
+///     count
 /// }
 ///
 /// greenroom::run(async {
@@ -100,18 +101,14 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
 }
 
 impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
-    /// Sets a diagnostic name, which can be any text and need not be unique.
-    ///
-    /// By default the actor has no name.
+    /// Sets a diagnostic name: any text, which need not be unique. By default there is none.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = Some(name.into().into());
         self
     }
 
     /// Sets the capacity of the mailbox, in messages: at least 1. By default the mailbox is
-    /// unbounded.
-    ///
-    /// Nothing is allocated in advance.
+    /// unbounded. Nothing is allocated in advance.
     pub fn capacity(mut self, messages: usize) -> Self {
         self.options.capacity = Some(messages);
         self
@@ -372,7 +369,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             ),
         };
         let options = self.options.for_cell();
-        let (core, refused) = cell::new(executor, (self.actor, self.begin), options);
+        let parts = (self.actor, self.begin);
+        let (core, refused) = cell::new(executor, parts, options, Location::caller());
         // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
         let handle = unsafe { Handle::new(core) };
         if let Some(actor) = refused {
@@ -401,13 +399,15 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         Fut::Output: Send + 'static, // on any place, since `join` may be elsewhere
         On: SpawnTarget<Fut> + SpawnFrom<A>,
     {
-        self.try_spawn_sent()
+        self.try_spawn_sent(Location::caller())
     }
 
     /// Does what [`try_spawn`](ActorBuilder::try_spawn) does. The caller knows that `A` is `Send`, or
     /// that it stays on this thread, and that the executor may run the future.
-    #[track_caller]
-    pub(crate) fn try_spawn_sent(self) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
+    pub(crate) fn try_spawn_sent(
+        self,
+        spawned_at: &'static Location<'static>,
+    ) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
     where
         M: Send + 'static,
         A: 'static,
@@ -423,7 +423,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             }
         };
         let options = self.options.for_cell();
-        let (core, refused) = cell::new(executor, (self.actor, self.begin), options);
+        let (core, refused) = cell::new(executor, (self.actor, self.begin), options, spawned_at);
         // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
         let handle = unsafe { Handle::new(core) };
         match refused {

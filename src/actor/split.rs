@@ -14,7 +14,7 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             slot: RunnableSlot::new(),
             runtime: context::runtime().filter(|runtime| runtime.is_simulated()),
         });
-        let (core, refused) = cell::new(executor.clone(), parts, options);
+        let (core, refused) = cell::new(executor.clone(), parts, options, Location::caller());
         debug_assert!(refused.is_none(), "this executor is never closed");
         // SAFETY: (CELL-2) a new cell comes with one address.
         let address = unsafe { Address::from_core(core) };

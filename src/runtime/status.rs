@@ -112,7 +112,8 @@ pub struct ActorStatus {
     pub has_handle: bool,
     /// The number of addresses of the actor. Its [`Handle`](crate::Handle) has one of them.
     pub addresses: usize,
-    /// Where the actor was spawned. `None` unless the runtime warns of
+    /// Where the actor was spawned, or the [`Keyed`](crate::registry::Keyed) set that spawns it was
+    /// made. `None` unless the runtime warns of
     /// [long turns](crate::Builder::long_turns) or looks for
     /// [endless waits](crate::Builder::endless_waits), as debug builds do.
     pub spawned_at: Option<&'static Location<'static>>,

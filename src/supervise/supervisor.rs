@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -101,11 +102,14 @@ impl SupervisorBuilder {
     /// the window of the intensity is 0.
     #[track_caller]
     pub fn spawn(self) -> Result<Supervisor, StartError<Self>> {
-        self.spawn_in(Tree::new(None))
+        self.spawn_in(Tree::new(None), Location::caller())
     }
 
-    #[track_caller]
-    fn spawn_in(self, tree: Arc<Tree>) -> Result<Supervisor, StartError<Self>> {
+    fn spawn_in(
+        self,
+        tree: Arc<Tree>,
+        spawned_at: &'static Location<'static>,
+    ) -> Result<Supervisor, StartError<Self>> {
         if self.window.is_zero() {
             let error = SpawnError::new(self, SpawnProblem::ZeroWindow);
             return Err(StartError::Spawn(error));
@@ -116,7 +120,7 @@ impl SupervisorBuilder {
         if let Some(name) = &self.name {
             builder = builder.name(name.clone());
         }
-        match builder.try_spawn() {
+        match builder.try_spawn_sent(spawned_at) {
             Ok(handle) => {
                 let address = handle.address();
                 tree.info_or(|| address.info());
@@ -175,7 +179,8 @@ impl Supervisor {
             }
         });
         let child = child.supervised(bond.clone());
-        match self.tree.at_place(|| child.try_spawn_sent()) {
+        let spawned_at = Location::caller();
+        match self.tree.at_place(|| child.try_spawn_sent(spawned_at)) {
             Ok(handle) => {
                 let address = handle.address();
                 start.add(ActorChild::new(handle, bond));
@@ -220,7 +225,8 @@ impl Supervisor {
             return Err(StartError::Stopping(child));
         };
         let parent = (Arc::downgrade(&self.tree), start.number);
-        let spawn = || child.spawn_in(Tree::new(Some(parent)));
+        let spawned_at = Location::caller();
+        let spawn = || child.spawn_in(Tree::new(Some(parent)), spawned_at);
         let child = self.tree.at_place(spawn)?;
         start.add(Arc::new(child.clone()));
         Ok(child)

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use greenroom::machine::{Machine, Next};
+use greenroom::registry::Keyed;
 use greenroom::supervise::{Restarts, Supervisor};
 use greenroom::time::sleep;
 use greenroom::{ActorStatus, Changes, Context, Handle, Measure, Reply, Runtime, Watch, actor};
@@ -103,6 +104,31 @@ fn the_parent_of_any_other_actor_is_the_one_that_has_spawned_it(home: &Home) {
     let status = status_of(home, child.id());
     let is_known = status.spawned_at.is_some();
     assert_eq!(status.parent, is_known.then(|| spawner.id()));
+}
+
+#[test]
+fn the_place_of_a_supervised_actor_or_of_a_key_is_in_the_program() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).long_turns(WATCH).build();
+        let runtime = runtime.unwrap();
+        let places = runtime.block_on(async {
+            let first = line!() + 1;
+            let tree = Supervisor::builder().spawn().unwrap();
+            let _child = tree.start(actor(sink)).unwrap();
+            let _inner = tree.supervisor(Supervisor::builder()).unwrap();
+            let keyed = Keyed::builder(|_: u8| actor(sink)).build().unwrap();
+            let _of_key = keyed.get_or_spawn(&1).await.unwrap();
+            let places = runtime.stats().actors.into_iter().map(|it| {
+                let place = it.spawned_at.unwrap();
+                assert_eq!(place.file(), file!());
+                place.line() - first
+            });
+            let mut places: Vec<_> = places.collect();
+            places.sort_unstable();
+            places
+        });
+        assert_eq!(places, [0, 1, 2, 3]);
+    });
 }
 
 /// Follows a watch until an item has what is wanted of an actor.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
+use std::panic::Location;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ where
     /// The function is called without a lock, on the thread that needs the actor, where the runtime
     /// of the set is the current one. It may use the set. It must not block until the set has an
     /// actor of the same key.
+    #[track_caller]
     pub fn builder<A, Fut, On>(
         make: impl Fn(K) -> ActorBuilder<M, A, Fut, On> + Send + Sync + 'static,
     ) -> KeyedBuilder<K, M, Fut::Output>
@@ -54,17 +56,18 @@ where
         Fut::Output: Send + 'static,
         On: SpawnTarget<Fut> + SpawnFrom<A>,
     {
+        let spawned_at = Location::caller();
         KeyedBuilder {
-            spawn: Box::new(
-                move |key, guard| match make(key).guarded(guard).try_spawn_sent() {
+            spawn: Box::new(move |key, guard| {
+                match make(key).guarded(guard).try_spawn_sent(spawned_at) {
                     Ok(handle) => Ok(handle),
                     Err(error) => {
                         let problem = error.problem();
                         contain(|| drop(error));
                         Err(problem)
                     }
-                },
-            ),
+                }
+            }),
             runtime: None,
             idle: None,
             limit: None,

@@ -83,10 +83,11 @@ fn serve<T>(add: impl FnOnce(ServerBuilder) -> Outcome<(ServerBuilder, T)>) -> O
     until_closed(server.local_addr().port())
 }
 
-/// Returns limits that do not end a connection that is measured.
+/// Returns limits that end no connection that is measured, and refuse no request of 1000 connections.
 fn limits() -> Limits {
     Limits {
         connections: 10_000,
+        in_flight: 10_000,
         requests_a_connection: u64::MAX,
         idle_time: Duration::from_secs(600),
         ..Limits::default()

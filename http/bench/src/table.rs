@@ -41,11 +41,11 @@ const PAGE: f64 = 0.85;
 /// The most resident bytes of an idle connection.
 const MEMORY: f64 = 13.0 * 1024.0;
 
-/// Prints the medians of each pair, and the median of the ratios of all rounds. The spread is what
-/// the ratio of the peer to itself would let pass.
+/// Prints the medians of each pair, and the median of the ratios of all rounds. A bar is met within
+/// the spread of the peer: the ratio of the greater to the lesser of its two figures in a round.
 pub fn print_loads(pairs: &[Pair]) {
     println!(
-        "| figure | server | median | peer | median | ratio | peer beside itself | bar | met |"
+        "| figure | server | median | peer | median | ratio | spread of the peer | bar | met |"
     );
     println!("|---|---|---:|---|---:|---:|---:|---:|---|");
     for figure in &FIGURES {
@@ -53,8 +53,12 @@ pub fn print_loads(pairs: &[Pair]) {
             let of = |loads: &[Load]| loads.iter().map(figure.of).collect::<Vec<f64>>();
             let [own, peer, again] = [&pair.own_loads, &pair.peer_loads, &pair.peer_again];
             let (own, peer, again) = (of(own), of(peer), of(again));
-            let ratio = ratio(&own, &peer);
-            let spread = self::ratio(&again, &peer);
+            let rounds = own.iter().zip(peer.iter().zip(&again));
+            let ratios = rounds.clone().map(|(own, (peer, again))| 2.0 * own / (peer + again));
+            let ratio = median(ratios.collect());
+            let spreads = rounds.map(|(_, (peer, again))| peer.max(*again) / peer.min(*again));
+            let spread = median(spreads.collect());
+            let peer = [peer, again].concat();
             let (bar, is_met) = judged(pair.own, figure.bar, ratio, spread);
             let [own, peer] = [own, peer].map(|figures| number(median(figures)));
             println!(
@@ -86,12 +90,6 @@ pub fn print_idles(idles: &[(Kind, Idle)]) {
     }
 }
 
-/// Returns the median of the ratios of all rounds.
-fn ratio(own: &[f64], peer: &[f64]) -> f64 {
-    let ratios = own.iter().zip(peer).map(|(own, peer)| own / peer);
-    median(ratios.collect())
-}
-
 fn judged(kind: Kind, bar: Bar, ratio: f64, spread: f64) -> (String, &'static str) {
     let bar = match (kind, bar) {
         (Kind::Page, Bar::AtLeast(_)) => Bar::AtLeast(PAGE),
@@ -100,8 +98,8 @@ fn judged(kind: Kind, bar: Bar, ratio: f64, spread: f64) -> (String, &'static st
         (_, bar) => bar,
     };
     let (text, is_met) = match bar {
-        Bar::AtMost(most) => (format!("≤ {most}"), ratio <= most.max(most * spread)),
-        Bar::AtLeast(least) => (format!("≥ {least}"), ratio >= least.min(least * spread)),
+        Bar::AtMost(most) => (format!("≤ {most}"), ratio <= most * spread),
+        Bar::AtLeast(least) => (format!("≥ {least}"), ratio >= least / spread),
     };
     (text, if is_met { "yes" } else { "no" })
 }

@@ -53,10 +53,13 @@ pub fn print_loads(pairs: &[Pair]) {
             let of = |loads: &[Load]| loads.iter().map(figure.of).collect::<Vec<f64>>();
             let [own, peer, again] = [&pair.own_loads, &pair.peer_loads, &pair.peer_again];
             let (own, peer, again) = (of(own), of(peer), of(again));
-            let rounds = own.iter().zip(peer.iter().zip(&again));
-            let ratios = rounds.clone().map(|(own, (peer, again))| 2.0 * own / (peer + again));
+            let peers = || peer.iter().zip(&again);
+            let ratios = own
+                .iter()
+                .zip(peers())
+                .map(|(own, (a, b))| 2.0 * own / (a + b));
             let ratio = median(ratios.collect());
-            let spreads = rounds.map(|(_, (peer, again))| peer.max(*again) / peer.min(*again));
+            let spreads = peers().map(|(a, b)| a.max(*b) / a.min(*b));
             let spread = median(spreads.collect());
             let peer = [peer, again].concat();
             let (bar, is_met) = judged(pair.own, figure.bar, ratio, spread);

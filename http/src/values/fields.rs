@@ -38,7 +38,11 @@ pub(crate) fn fields(text: &str) -> FieldList<'_> {
 fn field(part: &str) -> Result<Option<Field<'_>>, DecodeProblem> {
     let Some((key, value)) = part.split_once('=') else {
         let key = decode(part)?;
-        let text = format!("unexpected field {} query", shown(&key));
+        let hint = match part.starts_with('{') {
+            true => ": JSON needs the content type application/json",
+            false => "",
+        };
+        let text = format!("unexpected field {} query{hint}", shown(&key));
         return Err(DecodeProblem::new(text));
     };
     if value.is_empty() {
@@ -110,6 +114,10 @@ mod tests {
         assert_eq!(
             read("a=1&flag").unwrap_err(),
             "unexpected field \"flag\" query"
+        );
+        assert_eq!(
+            read("{\"a\":1}").unwrap_err(),
+            "unexpected field \"{\\\"a\\\":1}\" query: JSON needs the content type application/json"
         );
         for wrong in ["a=%", "a=%4", "a=%zz", "%+1=a", "a=%ff"] {
             assert!(read(wrong).is_err(), "{wrong}");

@@ -38,6 +38,7 @@ impl Builder {
     ///
     /// In debug builds on Linux and macOS the warning has the processor time of the turn beside its
     /// time. If that is much less, the turn was blocked, or the system ran other threads meanwhile.
+    /// The time of a panic hook counts, too: a first backtrace takes about 100 ms in a debug build.
     ///
     /// # Cost
     ///

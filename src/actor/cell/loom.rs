@@ -1,6 +1,7 @@
 //! Model 48: the last reference to a cell is dropped on a thread that did not run it.
 #![expect(unsafe_code, reason = "references are given up by hand; see CELL-2")]
 
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -98,7 +99,7 @@ fn model_48_thread_that_frees_a_cell_sees_its_end() {
             label: None,
         };
         let begin = |(), _cx: crate::Context<()>| async {};
-        let (core, _) = new(nest, ((), begin as _), options);
+        let (core, _) = new(nest, ((), begin as _), options, Location::caller());
         // SAFETY: (CELL-1, CELL-2) a new cell comes with one address, and with a handle's
         // reference.
         let (address, handle) = unsafe { (Address::from_core(core), CoreArc::from_raw(core)) };

@@ -53,7 +53,7 @@ impl<M> Core<M> {
     /// Returns the detail for an ask that the closed mailbox refuses.
     pub(super) fn closed_detail(&self) -> AskDetail {
         let flags = self.mailbox.state.peek();
-        match flags.future_end().or(flags.termination().map(End::from)) {
+        match flags.known_end().or(flags.termination().map(End::from)) {
             Some(end) => self.detail(end),
             None if self.is_stopped_now() => self.detail(End::Returned),
             None => detail_about(self.info(), AskCause::Stopped),

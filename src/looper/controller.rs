@@ -238,6 +238,7 @@ impl ControllerBuilder {
     /// # Errors
     /// [`BuildError::Impossible`] if the number of lanes is 0, if there is no current runtime, or if it
     /// is shutting down.
+    #[track_caller]
     pub fn build(self) -> Result<Controller, BuildError> {
         let impossible = |option, reason: String| BuildError::Impossible { option, reason };
         if self.lanes == Some(0) {

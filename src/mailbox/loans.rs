@@ -163,7 +163,7 @@ impl<M> Mailbox<M> {
     #[cold]
     pub(crate) fn fail(&self, text: String) {
         self.set_panic(text);
-        self.lock(|flags, _| flags.set_future_end(End::Panicked));
+        self.lock(|flags, _| flags.set_known_end(End::Panicked));
     }
 
     /// Stores the text of the panic with which an incarnation of the actor ends, or the actor does.

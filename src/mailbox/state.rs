@@ -201,22 +201,22 @@ impl Flags {
     /// Records the way in which the actor ended.
     pub(crate) fn set_end(&mut self, end: End) {
         self.set(Flags::ENDED.or(Flags::CLOSED));
-        self.set_future_end(end);
+        self.set_known_end(end);
     }
 
     /// Records the way in which the actor is about to end.
-    pub(super) fn set_future_end(&mut self, end: End) {
+    pub(super) fn set_known_end(&mut self, end: End) {
         let number = ENDS.iter().position(|other| *other == end);
         self.0 |= number.map_or(0, |number| number as u32 + 1) << Flags::END;
     }
 
     /// Returns the way in which the actor ended, or `None` if it has not ended.
     pub(crate) fn end(self) -> Option<End> {
-        self.future_end().filter(|_| self.has(Flags::ENDED))
+        self.known_end().filter(|_| self.has(Flags::ENDED))
     }
 
     /// Returns the way in which the actor ended or is about to end, if it is known.
-    pub(crate) fn future_end(self) -> Option<End> {
+    pub(crate) fn known_end(self) -> Option<End> {
         let number = (self.0 >> Flags::END & 7).checked_sub(1)?;
         ENDS.get(number as usize).copied()
     }

@@ -14,6 +14,10 @@ struct Figure {
 
 #[derive(Clone, Copy)]
 enum Bar {
+    /// The peer's figure or more, within the spread of the peer.
+    NotLess,
+    NotMore,
+    /// So many times the peer's figure.
     AtMost(f64),
     AtLeast(f64),
 }
@@ -22,12 +26,12 @@ const FIGURES: [Figure; 3] = [
     Figure {
         name: "requests a second",
         of: |load| load.rate,
-        bar: Bar::AtLeast(1.0),
+        bar: Bar::NotLess,
     },
     Figure {
         name: "processor time a request, µs",
         of: |load| load.processor,
-        bar: Bar::AtMost(1.0),
+        bar: Bar::NotMore,
     },
     Figure {
         name: "p99, µs",
@@ -41,8 +45,8 @@ const PAGE: f64 = 0.85;
 /// The most resident bytes of an idle connection.
 const MEMORY: f64 = 13.0 * 1024.0;
 
-/// Prints the medians of each pair, and the median of the ratios of all rounds. A bar is met within
-/// the spread of the peer: the ratio of the greater to the lesser of its two figures in a round.
+/// Prints the medians of each pair, and the median of the ratios of all rounds. A bar of 1 is met
+/// within the spread of the peer: the ratio of the greater to the lesser of its figures in a round.
 pub fn print_loads(pairs: &[Pair]) {
     println!(
         "| figure | server | median | peer | median | ratio | spread of the peer | bar | met |"
@@ -95,14 +99,16 @@ pub fn print_idles(idles: &[(Kind, Idle)]) {
 
 fn judged(kind: Kind, bar: Bar, ratio: f64, spread: f64) -> (String, &'static str) {
     let bar = match (kind, bar) {
-        (Kind::Page, Bar::AtLeast(_)) => Bar::AtLeast(PAGE),
+        (Kind::Page, Bar::NotLess) => Bar::AtLeast(PAGE),
         // What checks nothing needs less time.
-        (Kind::Page, Bar::AtMost(_)) => return (String::new(), ""),
+        (Kind::Page, _) => return (String::new(), ""),
         (_, bar) => bar,
     };
     let (text, is_met) = match bar {
-        Bar::AtMost(most) => (format!("≤ {most}"), ratio <= most * spread),
-        Bar::AtLeast(least) => (format!("≥ {least}"), ratio >= least / spread),
+        Bar::NotLess => ("≥ 1".to_owned(), ratio * spread >= 1.0),
+        Bar::NotMore => ("≤ 1".to_owned(), ratio <= spread),
+        Bar::AtMost(most) => (format!("≤ {most}"), ratio <= most),
+        Bar::AtLeast(least) => (format!("≥ {least}"), ratio >= least),
     };
     (text, if is_met { "yes" } else { "no" })
 }

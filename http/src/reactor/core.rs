@@ -163,7 +163,7 @@ impl Reactor {
 
     /// Looks for events without waiting.
     fn look(&self, poller: PollerGuard<'_>, woken: &mut Vec<Waker>) {
-        let _came = self.gather(poller, woken, |poller| poller.wait(Some(Duration::ZERO)));
+        self.gather(poller, woken, |poller| poller.wait(Some(Duration::ZERO)));
     }
 
     /// Wakes what waits for the events that come, and for the deadlines that are over. `woken` is

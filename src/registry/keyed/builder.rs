@@ -44,8 +44,39 @@ where
     /// Creates the options of a set whose actors `make` makes, each of its key.
     ///
     /// The function is called without a lock, on the thread that needs the actor, where the runtime
-    /// of the set is the current one. It may use the set. It must not block until the set has an
-    /// actor of the same key.
+    /// of the set is the current one. It must not block until the set has an actor of the same key.
+    ///
+    /// The function may use the set. A handle that it has would keep the set and its actors for ever;
+    /// [`Arc::new_cyclic`] gives it a `Weak`:
+    ///
+    /// ```
+    /// use greenroom::registry::Keyed;
+    /// use greenroom::{Context, actor};
+    /// use std::sync::{Arc, Weak};
+    ///
+    /// async fn countdown(mut cx: Context<()>, left: u32, others: Weak<Keyed<u32, ()>>) {
+    ///     while cx.recv().await.is_some() {
+    ///         if let (Some(others), Some(next)) = (others.upgrade(), left.checked_sub(1)) {
+    ///             others.tell(&next, ()).unwrap();
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let set = Arc::new_cyclic(|own: &Weak<_>| {
+    ///         let own = own.clone();
+    ///         let make = move |left| {
+    ///             let others = own.clone();
+    ///             actor(move |cx| countdown(cx, left, others))
+    ///         };
+    ///         Keyed::builder(make).build().unwrap()
+    ///     });
+    ///     set.tell(&3, ()).unwrap();
+    ///     while set.len() < 4 {
+    ///         greenroom::yield_now().await;
+    ///     }
+    /// });
+    /// ```
     #[track_caller]
     pub fn builder<A, Fut, On>(
         make: impl Fn(K) -> ActorBuilder<M, A, Fut, On> + Send + Sync + 'static,

@@ -1,7 +1,7 @@
 //! What callers get when a key has no actor, or when that has no room.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use greenroom::registry::{KeyError, Keyed, KeyedAskError};
@@ -73,29 +73,30 @@ fn an_actor_with_impossible_options_is_not_started(home: &Home) {
 }
 
 fn an_ending_actor_that_asks_for_its_own_key_gets_a_deadlock(home: &Home) {
-    let own = Arc::new(std::sync::OnceLock::<Keyed<u32, Reply<u32>>>::new());
-    let (of_set, log) = (own.clone(), Log::default());
+    let log = Log::default();
     let results = log.clone();
-    let make = move |key: u32| {
-        let (set, log) = (of_set.get().unwrap().clone(), results.clone());
-        actor(async move |mut cx: Context<Reply<u32>>| {
-            while let Some(reply) = cx.recv().await {
-                reply.send(key);
-            }
-            let asked = set.ask(&key, |reply| reply).await;
-            let Err(KeyedAskError::Key(KeyError::Deadlock(cycle))) = asked else {
-                panic!("{asked:?}");
-            };
-            let own = greenroom::current_actor().unwrap();
-            assert_eq!(cycle.as_str(), format!("{own} → {own} (for its end)"));
-            let found = set.get_or_spawn(&key).await;
-            assert!(matches!(found, Err(KeyError::Deadlock(_))));
-            // Another key is no problem.
-            log.add(set.ask(&(key + 1), |reply| reply).await.unwrap());
-        })
-    };
-    let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
-    own.set(set.clone()).unwrap();
+    let set = Arc::new_cyclic(|own: &Weak<Keyed<u32, Reply<u32>>>| {
+        let own = own.clone();
+        let make = move |key: u32| {
+            let (set, log) = (own.upgrade().unwrap(), results.clone());
+            actor(async move |mut cx: Context<Reply<u32>>| {
+                while let Some(reply) = cx.recv().await {
+                    reply.send(key);
+                }
+                let asked = set.ask(&key, |reply| reply).await;
+                let Err(KeyedAskError::Key(KeyError::Deadlock(cycle))) = asked else {
+                    panic!("{asked:?}");
+                };
+                let own = greenroom::current_actor().unwrap();
+                assert_eq!(cycle.as_str(), format!("{own} → {own} (for its end)"));
+                let found = set.get_or_spawn(&key).await;
+                assert!(matches!(found, Err(KeyError::Deadlock(_))));
+                // Another key is no problem.
+                log.add(set.ask(&(key + 1), |reply| reply).await.unwrap());
+            })
+        };
+        Keyed::builder(make).on(&home.runtime).build().unwrap()
+    });
     home.block_on(async {
         let first = set.get_or_spawn(&7).await.unwrap();
         first.stop();
@@ -105,33 +106,34 @@ fn an_ending_actor_that_asks_for_its_own_key_gets_a_deadlock(home: &Home) {
 }
 
 fn an_actor_without_room_for_what_waits_gets_a_deadlock_for_its_own_key(home: &Home) {
-    let own = Arc::new(std::sync::OnceLock::<Keyed<u32, Option<Gate>>>::new());
-    let (of_set, made, log) = (own.clone(), AtomicUsize::new(0), Log::default());
+    let (made, log) = (AtomicUsize::new(0), Log::default());
     let found = log.clone();
-    let make = move |key: u32| {
-        let (set, log) = (of_set.get().unwrap().clone(), log.clone());
-        // Two messages wait for the second actor, which has room for one.
-        let is_first = made.fetch_add(1, Ordering::SeqCst) == 0;
-        let actor = actor(async move |mut cx: Context<Option<Gate>>| {
-            if !is_first {
-                let refused = set.get_or_spawn(&key).await;
-                let Err(KeyError::Deadlock(cycle)) = refused else {
-                    panic!("{refused:?}");
-                };
-                let own = greenroom::current_actor().unwrap();
-                assert_eq!(cycle.as_str(), format!("{own} → {own}"));
-                log.add(key);
-            }
-            while let Some(gate) = cx.recv().await {
-                if let Some(gate) = gate {
-                    gate.wait().await;
+    let set = Arc::new_cyclic(|own: &Weak<Keyed<u32, Option<Gate>>>| {
+        let own = own.clone();
+        let make = move |key: u32| {
+            let (set, log) = (own.upgrade().unwrap(), log.clone());
+            // Two messages wait for the second actor, which has room for one.
+            let is_first = made.fetch_add(1, Ordering::SeqCst) == 0;
+            let actor = actor(async move |mut cx: Context<Option<Gate>>| {
+                if !is_first {
+                    let refused = set.get_or_spawn(&key).await;
+                    let Err(KeyError::Deadlock(cycle)) = refused else {
+                        panic!("{refused:?}");
+                    };
+                    let own = greenroom::current_actor().unwrap();
+                    assert_eq!(cycle.as_str(), format!("{own} → {own}"));
+                    log.add(key);
                 }
-            }
-        });
-        actor.capacity(if is_first { 10 } else { 1 })
-    };
-    let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
-    own.set(set.clone()).unwrap();
+                while let Some(gate) = cx.recv().await {
+                    if let Some(gate) = gate {
+                        gate.wait().await;
+                    }
+                }
+            });
+            actor.capacity(if is_first { 10 } else { 1 })
+        };
+        Keyed::builder(make).on(&home.runtime).build().unwrap()
+    });
     home.block_on(async {
         let gate = Gate::default();
         set.tell(&7, Some(gate.clone())).unwrap();
@@ -145,24 +147,25 @@ fn an_actor_without_room_for_what_waits_gets_a_deadlock_for_its_own_key(home: &H
 }
 
 fn an_ending_actor_may_tell_its_own_key(home: &Home) {
-    let own = Arc::new(std::sync::OnceLock::<Keyed<u32, u32>>::new());
-    let (of_set, log) = (own.clone(), Log::default());
+    let log = Log::default();
     let results = log.clone();
-    let make = move |key: u32| {
-        let (set, log) = (of_set.get().unwrap().clone(), results.clone());
-        actor(async move |mut cx: Context<u32>| {
-            let Some(number) = cx.recv().await else {
-                return;
-            };
-            log.add(number);
-            cx.stop();
-            if number > 0 {
-                set.tell(&key, number - 1).unwrap();
-            }
-        })
-    };
-    let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
-    own.set(set.clone()).unwrap();
+    let set = Arc::new_cyclic(|own: &Weak<Keyed<u32, u32>>| {
+        let own = own.clone();
+        let make = move |key: u32| {
+            let (set, log) = (own.upgrade().unwrap(), results.clone());
+            actor(async move |mut cx: Context<u32>| {
+                let Some(number) = cx.recv().await else {
+                    return;
+                };
+                log.add(number);
+                cx.stop();
+                if number > 0 {
+                    set.tell(&key, number - 1).unwrap();
+                }
+            })
+        };
+        Keyed::builder(make).on(&home.runtime).build().unwrap()
+    });
     home.block_on(async {
         set.tell(&7, 5).unwrap();
         while log.len() < 6 {

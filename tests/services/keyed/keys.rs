@@ -1,5 +1,7 @@
 //! Which actor a message to a key reaches, and how many there are.
 
+use std::sync::{Arc, Weak};
+
 use greenroom::registry::{KeyError, Keyed, KeyedAskError};
 use greenroom::{Context, actor};
 
@@ -324,25 +326,25 @@ fn an_actor_outlives_its_set_while_it_has_an_address(home: &Home) {
 }
 
 fn a_set_can_be_used_within_its_own_function_and_its_actors(home: &Home) {
-    let own = std::sync::Arc::new(std::sync::OnceLock::<Keyed<u32, Gate>>::new());
-    let of_set = own.clone();
-    let make = move |key: u32| {
-        let set = of_set.get().unwrap().clone();
-        assert!(set.contains(&key));
-        // A message to the actor that is being made waits for it.
-        set.tell(&key, Gate::default()).unwrap();
-        if key > 0 {
-            set.tell(&(key - 1), Gate::default()).unwrap();
-        }
-        actor(async move |mut cx: Context<Gate>| {
-            while let Some(gate) = cx.recv().await {
-                assert_eq!(set.len(), 4);
-                gate.open();
+    let set = Arc::new_cyclic(|own: &Weak<Keyed<u32, Gate>>| {
+        let own = own.clone();
+        let make = move |key: u32| {
+            let set = own.upgrade().unwrap();
+            assert!(set.contains(&key));
+            // A message to the actor that is being made waits for it.
+            set.tell(&key, Gate::default()).unwrap();
+            if key > 0 {
+                set.tell(&(key - 1), Gate::default()).unwrap();
             }
-        })
-    };
-    let set = Keyed::builder(make).on(&home.runtime).build().unwrap();
-    own.set(set.clone()).unwrap();
+            actor(async move |mut cx: Context<Gate>| {
+                while let Some(gate) = cx.recv().await {
+                    assert_eq!(set.len(), 4);
+                    gate.open();
+                }
+            })
+        };
+        Keyed::builder(make).on(&home.runtime).build().unwrap()
+    });
     home.block_on(async {
         let gate = Gate::default();
         set.tell(&3, gate.clone()).unwrap();

@@ -113,9 +113,11 @@ struct Plan {
     failed: Arc<[AtomicUsize; KEYS]>,
     /// Whether the runtime shuts down.
     is_over: Arc<AtomicBool>,
+    /// The set, if its actors use it, until the history is over.
+    own: Arc<Mutex<Option<Notes>>>,
 }
 
-async fn handle(mut cx: Context<Note>, key: u32, plan: Plan, set: Arc<Mutex<Option<Notes>>>) {
+async fn handle(mut cx: Context<Note>, key: u32, plan: Plan) {
     let entry = plan.book.begin(key);
     let _entry = entry;
     while let Some(note) = cx.recv().await {
@@ -133,7 +135,7 @@ async fn handle(mut cx: Context<Note>, key: u32, plan: Plan, set: Arc<Mutex<Opti
     }
     // Its mailbox has closed, or it returns, so that it waits for itself at most once.
     cx.stop();
-    let Some(own) = set.lock().unwrap().clone() else {
+    let Some(own) = plan.own.lock().unwrap().clone() else {
         return;
     };
     if key == 0 {
@@ -222,8 +224,7 @@ impl Caller {
 }
 
 fn set(runtime: &Runtime, plan: &Plan, draws: &mut Draws) -> Notes {
-    let own = Arc::new(Mutex::new(None));
-    let (of_set, plan, made) = (own.clone(), plan.clone(), Mutex::new(draws.clone()));
+    let (own, plan, made) = (&plan.own, plan.clone(), Mutex::new(draws.clone()));
     let make = move |key| {
         let mut draws = made.lock().unwrap();
         if plan.fails && draws.one_in(8) {
@@ -231,9 +232,9 @@ fn set(runtime: &Runtime, plan: &Plan, draws: &mut Draws) -> Notes {
             plan.failed[key as usize].fetch_add(1, Ordering::SeqCst);
             panic!("bomb");
         }
-        let (plan, set) = (plan.clone(), of_set.clone());
+        let plan = plan.clone();
         let capacity = plan.capacity.map(|most| 1 + draws.below(most));
-        let actor = actor(move |cx| handle(cx, key, plan, set));
+        let actor = actor(move |cx| handle(cx, key, plan));
         let actor = actor.on_undelivered(|note: Note| drop(note.note(Fate::Undelivered)));
         match capacity {
             Some(capacity) => actor.capacity(capacity),
@@ -264,6 +265,7 @@ async fn history(runtime: &Runtime, seed: u64) {
         fails: draws.one_in(2),
         failed: Arc::default(),
         is_over: Arc::default(),
+        own: Arc::default(),
     };
     let set = set(runtime, &plan, &mut draws);
     let serve = || {
@@ -313,6 +315,7 @@ async fn history(runtime: &Runtime, seed: u64) {
     serves.stop();
     set.stop();
     set.ended().await;
+    *plan.own.lock().unwrap() = None;
     let is_over = plan.is_over.load(Ordering::SeqCst);
     assert!(is_over || set.is_empty() && set.keys().is_empty());
     for (id, fate) in &*plan.fates.0.lock().unwrap() {

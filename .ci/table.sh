@@ -91,7 +91,6 @@ readonly TABLE='
   speed                  900  alone   each  skipped  benches/speed
   arm64                  900  alone   each  skipped  .
   http_speed            1800  alone   all   failed   http/bench
-  tests_all             1200  alone   all   failed   .
   sdl                    300  alone   all   failed   sdl screen examples/sdl
   winit                  600  alone   all   failed   winit screen examples/winit
   ub_checks             1800  alone   all   failed   .

@@ -18,12 +18,6 @@ tests_anywhere() {
         --test stress
 }
 
-# Tests of behaviour in every environment, with every seed and number of workers.
-tests_all() {
-    cargo build --locked --profile test --examples
-    GREENROOM_MATRIX=all cargo test --locked $BEHAVIOUR
-}
-
 # Only greenroom is optimized. The other crates would take as long again.
 readonly PLAIN_CRATES='profile.release.package."*".opt-level=0'
 

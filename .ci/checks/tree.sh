@@ -109,6 +109,8 @@ unpacked() {
     for package in greenroom greenroom-http greenroom-cluster greenroom-durable greenroom-console; do
         (
             export CARGO_TARGET_DIR=$PWD/target/unpacked RUST_TEST_THREADS=4
+            # As in the first one, so that the others use what that has built.
+            export CARGO_PROFILE_DEV_DEBUG=false
             cd "$folder/$package-$version"
             cargo test --no-fail-fast -- --skip tidy:: --skip every_test_named_in --skip fuzzing::tests
         )

@@ -113,6 +113,8 @@ fn a_set_that_is_restarted_starts_its_actors_anew(home: &Home) {
             }))
             .unwrap();
         let first = set.get_or_spawn(&7).await.unwrap();
+        // It has begun.
+        assert_eq!(first.ask(Order::Look).await.unwrap(), (1, vec![]));
         bomb.tell(()).unwrap();
         assert_eq!(first.ended().await, greenroom::End::Killed);
         let next = loop {

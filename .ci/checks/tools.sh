@@ -78,7 +78,7 @@ asan() {
         --skip a_restartable_actor_takes
 }
 
-# All tests under AddressSanitizer, in every environment, with every seed and number of workers.
+# All tests under AddressSanitizer, in every environment and with every seed.
 asan_all() {
     GREENROOM_UNCACHED=1 GREENROOM_MATRIX=all asan_tests --tests
 }

@@ -33,15 +33,16 @@ one_unit() {
     CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 "$@"
 }
 
-# All tests, optimized, everywhere, with checks of what unsafe functions demand. `large_futures`
-# depends on the units that are compiled together: `tests_release` runs it. tests/code_search runs
-# an example, which `cargo test` builds only without a list of targets.
+# The tests of unsafe code, optimized, with checks of what its functions demand. They run in every
+# environment. Builds that are not optimized have these checks, too. `large_futures` depends on the
+# units that are compiled together: `tests_release` runs it.
 ub_checks() {
-    export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
-    cargo build --locked --release --config "$PLAIN_CRATES" --examples --target-dir target/ub
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+    cargo build --locked --release --config "$PLAIN_CRATES" --target-dir target/ub \
+        --example chat --example copy --example ledger --example requests --example supervise
     GREENROOM_MATRIX=all cargo test --locked --release --no-fail-fast --config "$PLAIN_CRATES" \
         --target-dir target/ub \
-        --lib $BEHAVIOUR --test code_search --test memory --test sim_zoo --test stress
+        --lib --test actors --test memory --test runtime --test stress --test supervision --test threads
 }
 
 # Lints and tests of what the features add. All else is checked without them.

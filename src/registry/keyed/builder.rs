@@ -46,8 +46,8 @@ where
     /// The function is called without a lock, on the thread that needs the actor, where the runtime
     /// of the set is the current one. It must not block until the set has an actor of the same key.
     ///
-    /// The function may use the set. A handle that it has would keep the set and its actors for ever;
-    /// [`Arc::new_cyclic`] gives it a `Weak`:
+    /// The function may use the set. A handle of the set in the function would keep both for ever.
+    /// [`Arc::new_cyclic`] gives the function a `Weak` instead:
     ///
     /// ```
     /// use greenroom::registry::Keyed;

@@ -19,7 +19,8 @@ const WAITING: usize = 100_000;
 /// What the memory may grow by: a quarter of what waits.
 const GROWTH: usize = WAITING / 4;
 
-/// Returns the most memory that this process has had so far, in KiB.
+/// Returns the most memory that this process has had so far, in KiB. The kernel adds it up from counters
+/// of each processor, and so it may also be a little less than it was before.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -76,7 +77,7 @@ fn the_memory_of_a_process_does_not_grow_with_the_jobs_that_wait() {
         work(&queue, 1000).await;
         let after = peak();
         assert!(
-            after - before < GROWTH,
+            after < before + GROWTH,
             "from {before} to {after} KiB with {WAITING} KiB waiting"
         );
         store.close().await;

@@ -215,6 +215,16 @@ fn messages(home: &Home) {
     });
 }
 
+/// A value that blocks the thread that drops it until the gate is open. A worker beside a pinned home is
+/// not held, and would end a cancelled task at once.
+struct PassOnDrop(Gate);
+
+impl Drop for PassOnDrop {
+    fn drop(&mut self) {
+        self.0.pass();
+    }
+}
+
 fn tasks_and_their_runtime(home: &Home) {
     in_and_outside(home, async || {
         let task = || home.spawn_task(pending::<()>());
@@ -236,9 +246,15 @@ fn tasks_and_their_runtime(home: &Home) {
         let _held = home.hold();
         leaves("a task that has not begun", task());
         leaves("cancel", task().cancel());
+        let gate = Gate::default();
+        let last = PassOnDrop(gate.clone());
         let mut set = TaskSet::new();
-        set.spawn_on(&home.runtime, pending::<()>());
+        set.spawn_on(&home.runtime, async move {
+            let _last = last;
+            pending::<()>().await;
+        });
         leaves("shutdown of a set", set.shutdown());
+        gate.open();
         let _keep = home.runtime.keep_alive();
         leaves("quiescent", home.runtime.quiescent());
         let flag = Arc::new(Flag);

@@ -67,7 +67,7 @@ readonly TABLE='
   tokio                  900  beside  all   failed   tokio
   clippy_peers           600  beside  all   failed   clippy benches/peers
   clippy_comparison      600  beside  all   failed   clippy benches/comparison
-  clippy_sdl             300  beside  all   failed   clippy examples/sdl
+  clippy_sdl             600  beside  all   failed   clippy sdl examples/sdl
   http_all               900  beside  all   failed   .
   http_browser           600  beside  all   skipped  chromium .
   layer_cake             600  beside  all   skipped  layer_cake .
@@ -79,12 +79,14 @@ readonly TABLE='
   cluster_fuzz          1200  beside  all   failed   cluster/fuzz
   durable_all           3600  beside  all   failed   valgrind . durable/bench
   durable_bench         1800  beside  all   failed   clippy durable/bench durable/bench/apalis
-  clippy_winit           300  beside  all   failed   clippy examples/winit
+  clippy_winit           600  beside  all   failed   clippy examples/winit
   otel                   900  beside  all   failed   clippy examples/otel
   peers                  900  beside  all   failed   benches/peers
   comparison             900  beside  all   failed   benches/comparison
+  soak_build             900  beside  all   failed   clippy .
+  ub_checks             1800  beside  all   failed   .
   asan_kept             3600  beside  all   failed   .
-  tsan                  2400  beside  all   failed   .
+  tsan                  3600  beside  all   failed   .
   tests                 1500  alone   each  failed   .
   tests_release          600  alone   each  failed   .
   examples               300  alone   each  failed   .
@@ -93,9 +95,8 @@ readonly TABLE='
   http_speed            1800  alone   all   failed   http/bench
   sdl                    300  alone   all   failed   sdl screen examples/sdl
   winit                  600  alone   all   failed   winit screen examples/winit
-  ub_checks             1800  alone   all   failed   .
   litmus                1800  alone   all   failed   .
-  soak                  1800  alone   all   failed   clippy nats .
+  soak                  1800  alone   all   failed   nats .
 '
 
 # Prints the rows of these checks, in the order of the table. Without names they are those of each

@@ -43,18 +43,23 @@ layer_cake() {
 }
 
 # Lints of http/bench, and a short round beside its peers. Its figures are reported, not checked.
+# `http_speed` has the same build.
 http_bench() {
     cargo clippy --locked --all-targets --manifest-path http/bench/Cargo.toml \
         --target-dir target/http_bench -- -D warnings
-    cargo run --locked --manifest-path http/bench/Cargo.toml \
-        --target-dir target/http_bench -- run 1 500
+    http_compared run 1 500
 }
 
 # Compares greenroom-http with its peers, in turns.
 http_speed() {
+    http_compared speed
+}
+
+# Runs http/bench, compiled as a comparison has to be.
+http_compared() {
     unset "${!CARGO_PROFILE_RELEASE_@}"
     cargo run --release --locked --manifest-path http/bench/Cargo.toml \
-        --target-dir target/http_bench -- speed
+        --target-dir target/http_bench -- "$@"
 }
 
 # Lints and documentation of greenroom-cluster. With NATS alone it has at most 130 crates, and none of
@@ -175,11 +180,16 @@ durable_bench() {
         -- run 1 1000
 }
 
+# Lints, tests and the build of soak.
+soak_build() {
+    cargo clippy --locked --all-targets -p soak -- -D warnings
+    cargo test --locked -p soak
+    cargo build --locked --release -p soak
+}
+
 # Three minutes of `soak`: all packages under faults, with even ledgers. Without a NATS server, the nodes
 # at one are left out.
 soak() {
-    cargo clippy --locked --all-targets -p soak -- -D warnings
-    cargo test --locked -p soak
     nats_server || true
     cargo run --locked --release -p soak -- run 3
 }
@@ -189,9 +199,9 @@ http_fuzz() {
     fuzz http -runs=200000 query envelope framing
 }
 
-# Fuzzers of what other nodes of greenroom-cluster send, for two minutes each.
+# Fuzzers of what other nodes of greenroom-cluster send, for a minute each.
 cluster_fuzz() {
-    fuzz cluster -max_total_time=120 frames packets
+    fuzz cluster -max_total_time=60 frames packets
 }
 
 # Builds the fuzzers of a package without cargo-fuzz, and lets each run as long as the option says. What
@@ -290,10 +300,11 @@ comparison() {
     CARGO_TARGET_DIR=$PWD/target/comparison benches/comparison/run --check
 }
 
-# Lints of examples/sdl.
+# Lints of examples/sdl, and its build.
 clippy_sdl() {
     cargo clippy --locked --all-targets --manifest-path "$SDL" --target-dir target/sdl \
         -- -D warnings
+    cargo test --no-run --locked --release --manifest-path "$SDL" --target-dir target/sdl
 }
 
 # The example with a window of SDL, on its own screens. The figures of `--bench` are only printed:
@@ -310,10 +321,11 @@ otel() {
     cargo test --locked --manifest-path "$OTEL" --target-dir target/otel
 }
 
-# Lints of examples/winit.
+# Lints of examples/winit, and its build.
 clippy_winit() {
     cargo clippy --locked --all-targets --manifest-path "$WINIT" --target-dir target/winit \
         -- -D warnings
+    cargo test --no-run --locked --release --manifest-path "$WINIT" --target-dir target/winit
 }
 
 # The example with a loop of winit, on its own screens.

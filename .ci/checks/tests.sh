@@ -33,16 +33,15 @@ one_unit() {
     CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 "$@"
 }
 
-# The tests of unsafe code, optimized, with checks of what its functions demand. They run in every
-# environment. Builds that are not optimized have these checks, too. `large_futures` depends on the
-# units that are compiled together: `tests_release` runs it.
+# The tests of unsafe code, optimized, with checks of what its functions demand. Builds that are not
+# optimized have these checks, too: `asan_all` runs them in every environment. `large_futures` depends on
+# the units that are compiled together: `tests_release` runs it.
 ub_checks() {
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes CARGO_PROFILE_RELEASE_OPT_LEVEL=1
     cargo build --locked --release --config "$PLAIN_CRATES" --target-dir target/ub \
-        --example chat --example copy --example ledger --example requests --example supervise
-    GREENROOM_MATRIX=all cargo test --locked --release --no-fail-fast --config "$PLAIN_CRATES" \
-        --target-dir target/ub \
-        --lib --test actors --test memory --test runtime --test stress --test supervision --test threads
+        --example chat --example requests
+    cargo test --locked --release --no-fail-fast --config "$PLAIN_CRATES" --target-dir target/ub \
+        --lib --test actors --test memory --test stress
 }
 
 # Lints and tests of what the features add. All else is checked without them.

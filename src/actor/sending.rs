@@ -49,8 +49,8 @@ impl<'a, M> SendFuture<'a, M> {
         self.recipient.send_error(why, message)
     }
 
-    /// Sends the message, or waits for room. A refused message stays in `message`.
-    #[inline]
+    /// Sends the message that `poll` could not send, or waits for room. A refused message stays in
+    /// `message`.
     fn poll_actor(
         &mut self,
         core: CoreRef<'_, M>,
@@ -63,14 +63,40 @@ impl<'a, M> SendFuture<'a, M> {
             };
         }
         let mailbox = &core.mailbox;
-        let sent = mailbox.poll_send(&mut self.message, &mut self.entry, &MessageSender::NONE, cx);
+        let sent = mailbox.poll_wait(&mut self.message, &mut self.entry, &MessageSender::NONE, cx);
         if let Poll::Ready(Err(Refused::Full)) = sent {
             return Poll::Ready(core.send_displacing(&mut self.message));
         }
         sent.map_ok(|wake| core.pass_on(wake))
     }
 
-    /// Does the same, and reports it.
+    /// Does all that [`poll`](Future::poll) does, but for a message that is accepted at once.
+    #[inline(never)]
+    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError<M>>> {
+        assert!(
+            self.message.is_some() || self.entry.is_some(),
+            "`send` polled after it was ready"
+        );
+        let polled = match self.recipient {
+            RecipientRef::Actor(core) => self.poll_actor(core, cx),
+            RecipientRef::Map(map) => map
+                .poll_reserve(&mut self.wait, cx)
+                .map_ok(|()| map.fill(self.message.take().expect("checked above"))),
+        };
+        // A wait is listed from its first poll to its end, so that deadlocks are found.
+        if polled.is_pending() {
+            self.recipient.checked_process();
+            run::note_wait_for(cx.waker(), WaitsFor::Room, || self.recipient.view().id());
+            if self.listing.is_none() {
+                self.listing = list_wait(WaitsFor::Room, || self.recipient.view().info());
+            }
+        } else if self.listing.is_some() {
+            self.listing = None;
+        }
+        polled.map(|sent| sent.map_err(|why| self.refuse(why)))
+    }
+
+    /// Sends the message, or waits for room, and reports it.
     #[cold]
     #[inline(never)]
     fn poll_traced(
@@ -124,27 +150,22 @@ impl<M> Future for SendFuture<'_, M> {
     /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        assert!(
-            this.message.is_some() || this.entry.is_some(),
-            "`send` polled after it was ready"
-        );
-        let polled = match this.recipient {
-            RecipientRef::Actor(core) => this.poll_actor(core, cx),
-            RecipientRef::Map(map) => map
-                .poll_reserve(&mut this.wait, cx)
-                .map_ok(|()| map.fill(this.message.take().expect("checked above"))),
-        };
-        // A wait is listed from its first poll to its end, so that deadlocks are found.
-        if polled.is_pending() {
-            this.recipient.checked_process();
-            run::note_wait_for(cx.waker(), WaitsFor::Room, || this.recipient.view().id());
-            if this.listing.is_none() {
-                this.listing = list_wait(WaitsFor::Room, || this.recipient.view().info());
+        if let RecipientRef::Actor(core) = this.recipient
+            && this.message.is_some()
+            && !core.header.is_traced_or_conflates()
+        {
+            // By itself: a wait needs registers that would have to be saved here.
+            let mailbox = &core.mailbox;
+            match mailbox.send_now(&mut this.message, &MessageSender::NONE) {
+                Poll::Ready(Ok(wake)) => {
+                    core.pass_on(wake);
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(Err(why)) => return Poll::Ready(Err(this.refuse(why))),
+                Poll::Pending => {}
             }
-        } else if this.listing.is_some() {
-            this.listing = None;
         }
-        polled.map(|sent| sent.map_err(|why| this.refuse(why)))
+        this.poll_wait(cx)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::task::{Poll, Waker};
 
-use super::contents::Mailbox;
+use super::contents::{Contents, Mailbox};
 use super::queue::{Batch, TakenMessage};
 use super::send::wake_foreign;
 use super::state::Flags;
@@ -80,16 +80,9 @@ impl<M> Mailbox<M> {
         let (mut waited_for, mut emptied) = (false, None);
         let received = self.lock(|flags, contents| {
             waited_for = flags.has(Flags::WAITED_FOR.or(Flags::URGENT_LINE));
-            // Relaxed: as above.
-            let highest = self.highest.load(Ordering::Relaxed) as usize;
             let taken = match flags.has(Flags::HAS_URGENT) {
-                true => {
-                    if contents.may_exceed(highest) {
-                        self.raise_highest(contents.len());
-                    }
-                    contents.take_of_two(flags)
-                }
-                false => contents.queue.take_one(),
+                true => self.take_of_two(flags, contents),
+                false => self.take_of_one(flags, contents),
             };
             let Some(taken) = taken else {
                 return match flags.reach_the_end() {
@@ -97,19 +90,6 @@ impl<M> Mailbox<M> {
                     false => Poll::Pending,
                 };
             };
-            let has_urgent = flags.has(Flags::URGENT) && !mutant("urgent_letter_is_forgotten");
-            if contents.queue.is_empty() && !has_urgent {
-                flags.clear(Flags::FILLED);
-            }
-            if !flags.has(Flags::HAS_URGENT)
-                && let Some(bound) = contents.bound()
-            {
-                bound.len -= 1;
-                // The bound has the permits, too, and no longer the message that was taken.
-                if bound.len >= highest {
-                    self.raise_highest(contents.queue.len() + 1);
-                }
-            }
             // In this critical section: a kill frees the blocks in the next one.
             let (message, block) = taken.read_apart();
             emptied = block;
@@ -123,6 +103,47 @@ impl<M> Mailbox<M> {
             }
         }
         received
+    }
+
+    /// Takes the next message of a bounded mailbox with one queue, and notes what is left.
+    #[inline]
+    fn take_of_one(
+        &self,
+        flags: &mut Flags,
+        contents: &mut Contents<M>,
+    ) -> Option<TakenMessage<M>> {
+        let taken = contents.queue.take_one()?;
+        if contents.queue.is_empty() {
+            flags.clear(Flags::FILLED);
+        }
+        if let Some(bound) = contents.bound() {
+            bound.len -= 1;
+            // The bound has the permits, too, and no longer the message that was taken. Relaxed: as above.
+            if bound.len >= self.highest.load(Ordering::Relaxed) as usize {
+                self.raise_highest(contents.queue.len() + 1);
+            }
+        }
+        Some(taken)
+    }
+
+    /// Takes the next message of a mailbox with two queues, and notes what is left.
+    #[cold]
+    #[inline(never)]
+    fn take_of_two(
+        &self,
+        flags: &mut Flags,
+        contents: &mut Contents<M>,
+    ) -> Option<TakenMessage<M>> {
+        // Relaxed: as above.
+        if contents.may_exceed(self.highest.load(Ordering::Relaxed) as usize) {
+            self.raise_highest(contents.len());
+        }
+        let taken = contents.take_of_two(flags)?;
+        let has_urgent = flags.has(Flags::URGENT) && !mutant("urgent_letter_is_forgotten");
+        if contents.queue.is_empty() && !has_urgent {
+            flags.clear(Flags::FILLED);
+        }
+        Some(taken)
     }
 
     /// Stores `waker`, to be woken by the next message or by the close. Returns false if there is a

@@ -75,7 +75,7 @@ impl<M> Mailbox<M> {
 
     /// Appends the message. Pending if there is no room.
     #[inline(never)]
-    fn send_now(
+    pub(crate) fn send_now(
         &self,
         message: &mut Option<M>,
         from: &MessageSender,
@@ -99,7 +99,7 @@ impl<M> Mailbox<M> {
 
     /// Waits in line with a message for which there was no room.
     #[inline(never)]
-    fn poll_wait(
+    pub(crate) fn poll_wait(
         &self,
         message: &mut Option<M>,
         entry: &mut Option<LineEntry<M>>,

@@ -246,15 +246,15 @@ fn tasks_and_their_runtime(home: &Home) {
         let _held = home.hold();
         leaves("a task that has not begun", task());
         leaves("cancel", task().cancel());
-        let gate = Gate::default();
-        let last = PassOnDrop(gate.clone());
+        let open = OpenOnDrop(Gate::default());
+        let last = PassOnDrop(open.0.clone());
         let mut set = TaskSet::new();
         set.spawn_on(&home.runtime, async move {
             let _last = last;
             pending::<()>().await;
         });
         leaves("shutdown of a set", set.shutdown());
-        gate.open();
+        drop(open);
         let _keep = home.runtime.keep_alive();
         leaves("quiescent", home.runtime.quiescent());
         let flag = Arc::new(Flag);

@@ -1,5 +1,6 @@
 //! The lines of the protocol, and those that are none.
 
+use greenroom_console::feed::read_record;
 use greenroom_console::model::{Applied, BadLine, Model};
 
 use crate::lines::Lines;
@@ -182,12 +183,15 @@ fn a_fault_is_logged_once() {
 }
 
 /// What a program of version 0.1.0 has sent. Lines that were published are never changed.
-const RECORD: &str = include_str!("formats/console-1.lines");
+const SENT: &str = include_str!("formats/console-1.lines");
+
+/// What a console of version 0.1.0 has recorded of it.
+const RECORD: &str = include_str!("formats/record-1.lines");
 
 #[test]
 fn the_lines_of_a_program_of_version_0_1_0_are_read() {
     let mut model = Model::default();
-    let mut lines = RECORD.lines();
+    let mut lines = SENT.lines();
     let last = lines.next_back().unwrap();
     for line in lines {
         model.apply(line.as_bytes()).unwrap();
@@ -205,4 +209,15 @@ fn the_lines_of_a_program_of_version_0_1_0_are_read() {
     assert_eq!(model.sections()[0].rows, [["shop", "2"]]);
     let end = model.apply(last.as_bytes()).unwrap();
     assert_eq!(end, Applied::Ends("the program ends".into()));
+}
+
+#[test]
+fn the_record_of_a_console_of_version_0_1_0_is_read() {
+    let read: Vec<_> = RECORD
+        .lines()
+        .map(|line| read_record(line.as_bytes()))
+        .collect();
+    let times = [0, 250, 500].map(|ms| Some(1_764_000_000_000 + ms));
+    let sent = SENT.lines().map(str::as_bytes);
+    assert_eq!(read, times.into_iter().zip(sent).collect::<Vec<_>>());
 }

@@ -15,11 +15,22 @@ const TABLE: &str = include_str!("../../.ci/table.sh");
 /// A row of the table.
 struct Check {
     name: &'static str,
-    /// Whether it is a part of each run, and not only of `--all`.
-    is_in_each: bool,
+    /// In which runs it is.
+    runs: Runs,
     /// What it needs of the machine: tools, and folders of packages.
     #[cfg_attr(not(test), expect(dead_code, reason = "only the tests read it"))]
     needs: Vec<&'static str>,
+}
+
+/// The runs that a check is a part of.
+#[derive(Clone, Copy, PartialEq)]
+enum Runs {
+    /// Those without names.
+    Gate,
+    /// Those with `--all`, and no others.
+    All,
+    /// Those that name it.
+    Named,
 }
 
 fn main() {
@@ -36,12 +47,13 @@ fn main() {
 fn help() -> String {
     let sources = sources();
     let mut text = COMMANDS.to_owned();
-    for (heading, is_in_each) in [
-        ("Checks of each `bash .ci/run`", true),
-        ("Checks of `bash .ci/run --all` alone", false),
+    for (heading, runs) in [
+        ("Checks of `bash .ci/run`", Runs::Gate),
+        ("Checks of `bash .ci/run --all` alone", Runs::All),
+        ("Checks that run only by name", Runs::Named),
     ] {
         text += &format!("\n{heading}\n");
-        for check in checks().filter(|check| check.is_in_each == is_in_each) {
+        for check in checks().filter(|check| check.runs == runs) {
             let says = first_sentence(&sources, check.name).unwrap_or_default();
             text += &format!("  {:<17}  {says}\n", check.name);
         }
@@ -57,7 +69,12 @@ fn checks() -> impl Iterator<Item = Check> {
         let columns: Vec<&str> = row.split_whitespace().collect();
         Check {
             name: columns[0],
-            is_in_each: columns[3] != "all",
+            runs: match columns[3] {
+                "each" | "gate" => Runs::Gate,
+                "all" => Runs::All,
+                "named" => Runs::Named,
+                other => panic!("{} is in no run: {other}", columns[0]),
+            },
             needs: columns[5..].to_vec(),
         }
     })

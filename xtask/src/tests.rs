@@ -21,6 +21,8 @@ fn each_check_is_a_function_and_listed_with_what_it_does() {
         let row = format!("\n  {:<17}  {says}\n", check.name);
         assert!(help.contains(&row), "not in the help:{row}");
     }
+    let (_, named) = help.split_once("only by name\n").unwrap();
+    assert!(named.starts_with("  loom_deep "), "{named}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The table that a run prints, in Markdown.
 
+use std::process::Command;
+
 use super::jobs::JobLedger;
 use super::options::RunOptions;
 use super::roles::{ACTORS, VISITOR};
@@ -13,9 +15,11 @@ const WANTED: [u64; 3] = [1_000_000_000, 1_000_000, 10_000_000];
 /// Returns the table of a run.
 pub fn table(options: &RunOptions, wards: &[Ward], jobs: &JobLedger, steps: u64) -> String {
     let RunOptions { minutes, seed, .. } = options;
+    let commit = commit().unwrap_or_else(|| "unknown".to_owned());
     let mut text = format!(
         "# A long run under faults\n\n\
-         `cargo run --release -p soak -- run {minutes} --seed {seed}`, as `soak/src/main.rs` explains. \
+         `cargo run --release -p soak -- run {minutes} --seed {seed}` at commit {commit}, as \
+         `soak/src/main.rs` explains. \
          A ledger that is not even has a sentence at the end. The date made {steps} steps.\n\n\
          | of all | counted | wanted of 120 minutes |\n|---|---|---|\n"
     );
@@ -45,8 +49,24 @@ pub fn table(options: &RunOptions, wards: &[Ward], jobs: &JobLedger, steps: u64)
     );
     wards.iter().for_each(|ward| text += &row(ward));
     text += "\nMemory, threads and descriptors: the median from 20 % to 30 % of the time, that of the \
-             last tenth, and the most of all.\n";
+             last tenth, and the most of all. A process tells its counts once a second, so that those of \
+             a killed life lack its last moments. The durable jobs of the first table are those of the \
+             ledger.\n";
     text
+}
+
+/// Returns the commit of the sources, if this is a clone of their repository.
+fn commit() -> Option<String> {
+    let options = [
+        "describe",
+        "--always",
+        "--dirty",
+        "--exclude=*",
+        "--abbrev=10",
+    ];
+    let output = Command::new("git").args(options).output().ok()?;
+    let commit = String::from_utf8(output.stdout).ok()?;
+    (output.status.success() && !commit.is_empty()).then(|| commit.trim().to_owned())
 }
 
 /// Returns the row of a process.

@@ -10,9 +10,11 @@ readonly TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml SPEED=benches
 # The tests of behaviour, a program for each subject.
 readonly BEHAVIOUR='--test actors --test supervision --test services --test threads --test runtime
     --test simulation'
+# What is outside of the workspace is compiled into one folder: most of its dependencies are the same.
+readonly OUTSIDE=target/outside
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-export CARGO_PROFILE_RELEASE_DEBUG=false
+export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_DEV_DEBUG=false
 
 for part in .ci/checks/*.sh; do
     # shellcheck source=/dev/null

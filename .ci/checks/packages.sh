@@ -124,9 +124,9 @@ cluster_all() {
 # optimized build of all peers takes minutes.
 cluster_bench() {
     cargo clippy --locked --all-targets --manifest-path cluster/bench/Cargo.toml \
-        --target-dir target/cluster_bench -- -D warnings
+        --target-dir "$OUTSIDE" -- -D warnings
     cargo run --locked --manifest-path cluster/bench/Cargo.toml \
-        --target-dir target/cluster_bench -- run 1 1000
+        --target-dir "$OUTSIDE" -- run 1 1000
 }
 
 # Lints and documentation of greenroom-console.
@@ -173,10 +173,10 @@ durable_all() {
 # Lints of durable/bench, and a short round of all sides. Its figures are reported, not checked.
 durable_bench() {
     cargo clippy --locked --all-targets --workspace --manifest-path durable/bench/Cargo.toml \
-        --target-dir target/durable_bench -- -D warnings
+        --target-dir "$OUTSIDE" -- -D warnings
     cargo clippy --locked --all-targets --manifest-path durable/bench/apalis/Cargo.toml \
-        --target-dir target/durable_bench/apalis -- -D warnings
-    cargo run --locked --manifest-path durable/bench/Cargo.toml --target-dir target/durable_bench \
+        --target-dir "$OUTSIDE/apalis" -- -D warnings
+    cargo run --locked --manifest-path durable/bench/Cargo.toml --target-dir "$OUTSIDE" \
         -- run 1 1000
 }
 
@@ -228,20 +228,20 @@ fuzz() {
 
 # Lints of tokio/.
 clippy_tokio() {
-    cargo clippy --locked --all-targets --manifest-path "$TOKIO" --target-dir target/tokio \
+    cargo clippy --locked --all-targets --manifest-path "$TOKIO" --target-dir "$OUTSIDE" \
         -- -D warnings
 }
 
 # Tests of tokio/, over real sockets and with a real database, and its example.
 tokio() {
-    cargo test --locked --manifest-path "$TOKIO" --target-dir target/tokio
-    timeout 180 cargo run --locked --manifest-path "$TOKIO" --target-dir target/tokio \
+    cargo test --locked --manifest-path "$TOKIO" --target-dir "$OUTSIDE"
+    timeout 180 cargo run --locked --manifest-path "$TOKIO" --target-dir "$OUTSIDE" \
         --example axum_state
 }
 
 # Lints of benches/peers.
 clippy_peers() {
-    cargo clippy --locked --all-targets --manifest-path "$PEERS" --target-dir target/peers \
+    cargo clippy --locked --all-targets --manifest-path "$PEERS" --target-dir "$OUTSIDE" \
         -- -D warnings
 }
 
@@ -249,7 +249,7 @@ clippy_peers() {
 # optimized build of all peers would take minutes.
 peers() {
     local peer case
-    cargo build --locked --manifest-path "$PEERS" --target-dir target/peers
+    cargo build --locked --manifest-path "$PEERS" --target-dir "$OUTSIDE"
     while read -r case peer; do
         figures peers case "$peer" "$case"
     done <<'SHORT'
@@ -274,12 +274,12 @@ SHORT
 # Prints the figures of a program of the comparison for these arguments. Some peers hang now and
 # then (benches/peers/README.md). So a peer that runs out of time has three tries, and then none.
 figures() {
-    local words="$*" is_own='' status=124 tries=3 limit=40 figures=
+    local words="$*" program=$OUTSIDE/debug/$1 is_own='' status=124 tries=3 limit=40 figures=
+    shift
     if [[ " $words " == *' greenroom '* ]]; then is_own=yes tries=1 limit=180; fi
     while [ "$status" = 124 ] && [ $((tries--)) != 0 ]; do
         status=0
-        # shellcheck disable=SC2145 # the first word ends a path
-        figures=$(timeout "$limit" target/peers/debug/"$@") || status=$?
+        figures=$(timeout "$limit" "$program" "$@") || status=$?
     done
     echo "$words: ${figures:-status $status}"
     case $status in
@@ -292,12 +292,12 @@ figures() {
 # Lints of benches/comparison.
 clippy_comparison() {
     cargo clippy --locked --all-targets --all-features --manifest-path "$COMPARISON" \
-        --target-dir target/comparison -- -D warnings
+        --target-dir "$OUTSIDE" -- -D warnings
 }
 
 # Runs the programs of docs/comparison.md, and compares the page with them.
 comparison() {
-    CARGO_TARGET_DIR=$PWD/target/comparison benches/comparison/run --check
+    CARGO_TARGET_DIR=$PWD/$OUTSIDE benches/comparison/run --check
 }
 
 # Lints of examples/sdl, and its build.
@@ -317,8 +317,8 @@ sdl() {
 
 # Lints of examples/otel, and the tree that it prints.
 otel() {
-    cargo clippy --locked --all-targets --manifest-path "$OTEL" --target-dir target/otel -- -D warnings
-    cargo test --locked --manifest-path "$OTEL" --target-dir target/otel
+    cargo clippy --locked --all-targets --manifest-path "$OTEL" --target-dir "$OUTSIDE" -- -D warnings
+    cargo test --locked --manifest-path "$OTEL" --target-dir "$OUTSIDE"
 }
 
 # Lints of examples/winit, and its build.

@@ -53,8 +53,9 @@ features() {
     cargo test --locked --all-features $on
 }
 
-# The examples of the documentation with all features, the others among them.
+# The documentation of all packages with all features, and its examples. It has no warnings.
 features_docs() {
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace --all-features
     cargo test --locked --all-features --doc
 }
 

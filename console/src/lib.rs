@@ -1,7 +1,8 @@
 //! Looks at a running actor system in a terminal: what is stuck, slow, growing or faulting, and why.
 //!
 //! This library is the program `greenroom-console` without its terminal. It reads the lines that a
-//! program sends at `/console/v1`, and draws what they say. The README says how it is used.
+//! program sends at `/console/v1`, and draws what they say. The
+//! [README](https://github.com/greenroom-rs/greenroom/blob/main/console/README.md) says how it is used.
 //! It is public for its tests: any version may change it.
 //!
 //! # Parts

@@ -29,7 +29,8 @@
 //!   `error_code` and `exit_status`, of which the last two may be `null`. A [`Client`] makes the
 //!   same refusal of it. The kinds are called as in [`RefusalKind`](greenroom::RefusalKind).
 //! - What the server itself refuses, such as a request with 400, 403 or 404, has the same form. The
-//!   README has a table of all causes. A client whose `Accept` has no JSON gets a line of text.
+//!   [README](https://github.com/greenroom-rs/greenroom/blob/main/http/README.md) has a table of all
+//!   causes. A client whose `Accept` has no JSON gets a line of text.
 //! - A number that JSON does not have, such as NaN, is answered with 500, and is a line of the
 //!   [trace](greenroom::trace).
 //! - The answers of a connection are sent in the order of the requests.

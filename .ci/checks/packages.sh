@@ -91,7 +91,7 @@ nats() {
 # All faults of NATS servers, and of nodes at them. Some need rights.
 nats_all() {
     nats_server || return
-    all_faults --all-features --test nats
+    all_faults --test nats
 }
 
 # Finds the NATS server for tests.
@@ -107,8 +107,8 @@ nats_server() {
 # not allow is skipped.
 all_faults() {
     local output
-    output=$(GREENROOM_FAULTS=all cargo test --locked --release -p greenroom-cluster "$@" 2>&1) \
-        || { echo "$output"; return 1; }
+    output=$(GREENROOM_FAULTS=all cargo test --locked --release --all-features -p greenroom-cluster \
+        "$@" 2>&1) || { echo "$output"; return 1; }
     echo "$output"
     if grep -q '^SKIPPED' <<<"$output"; then return 77; fi
 }
@@ -116,7 +116,8 @@ all_faults() {
 # Histories of greenroom-cluster from 10 000 seeds, and all faults. The faults are of processes and
 # nets, and some need rights.
 cluster_all() {
-    GREENROOM_SEEDS=10000 cargo test --locked --release -p greenroom-cluster --test it model
+    GREENROOM_SEEDS=10000 cargo test --locked --release --all-features -p greenroom-cluster \
+        --test it model
     all_faults --test processes
 }
 

@@ -259,7 +259,8 @@ impl<T> Reply<T> {
     ///
     /// It is false once the ask was dropped or has timed out, and after [`take`](Reply::take). An
     /// actor can then skip the work for the answer. Nothing wakes the actor at that moment, so long
-    /// work looks at this between its parts.
+    /// work looks at this between its parts. It may be true for a moment longer if the ask went through
+    /// several spools.
     pub fn is_wanted(&self) -> bool {
         self.looks_wanted(true)
     }

@@ -63,11 +63,12 @@ fn a_child_that_answers_before_its_first_turn_has_ended_runs() {
     within(WATCH, || {
         on_two_workers(async {
             let tree = patient(Strategy::OneForOne).spawn().unwrap();
-            let gate = Gate::default();
-            let opens = gate.clone();
+            let (asked, gate) = (Gate::default(), Gate::default());
+            let passes = (asked.clone(), gate.clone());
             let blocking = actor(move |mut cx: greenroom::Context<Reply<()>>| {
-                let gate = gate.clone();
+                let (asked, gate) = passes.clone();
                 async move {
+                    asked.pass();
                     if let Some(reply) = cx.recv().await {
                         reply.send(());
                     }
@@ -76,10 +77,13 @@ fn a_child_that_answers_before_its_first_turn_has_ended_runs() {
             });
             let blocking = tree.start(blocking.on(Detached)).unwrap();
             let next = start(&tree, &Log::default(), "next");
-            blocking.ask(|reply| reply).await.unwrap();
+            let (reply, answer) = Reply::pair();
+            blocking.tell(reply).unwrap();
+            asked.open();
+            answer.await.unwrap();
             assert_eq!(state_of(&tree, blocking.id()), ChildState::Running);
             assert_eq!(state_of(&tree, next.id()), ChildState::Starting);
-            opens.open();
+            gate.open();
             assert_eq!(number(&next).await, 0);
             tree.stop();
             tree.join().await.unwrap();
